@@ -12,6 +12,8 @@ export interface Needs {
   readonly stage: boolean;
   /** The driver can grow it on the node (NodeExpandVolume). No rung: asked of today's driver only. */
   readonly expand: boolean;
+  /** The node id that an attachment made by a call of ours would be made under today; undefined where none is. */
+  readonly node?: string | undefined;
 }
 
 /** Opaque to us, immutable, and passed to stage and publish (CSI ControllerPublishVolume). */
@@ -20,8 +22,6 @@ export type PublishContext = Readonly<Record<string, string>>;
 /** What attaching taught. */
 export interface Attached {
   readonly publishContext: PublishContext | undefined;
-  /** What the driver calls this node; undefined where nothing is attached, or somebody else has done it. */
-  readonly node?: string | undefined;
   /** Which attachment it is, where each has an identity of its own. */
   readonly attachmentUid?: string | undefined;
 }
@@ -30,7 +30,7 @@ export interface Attached {
 export interface VolumeFacts {
   readonly needs: Needs;
   readonly publishContext: PublishContext | undefined;
-  /** The node id it was attached under: a driver may come back with another. */
+  /** The node id it was attached under by a call of ours, or may be: a driver may come back with another. */
   readonly attachedNode?: string | undefined;
   /** The attachment under which something of it stands; undefined where nothing stands, or nobody said. */
   readonly standsUnder?: string | undefined;

@@ -102,6 +102,7 @@ function needsOf(
   if (attach === undefined) return undefined;
   return {
     attach,
+    node: attach ? attachment.node?.(spec) : undefined,
     stage: driver.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME),
     expand: driver.nodeCapabilities.has(NodeCapability.EXPAND_VOLUME),
   };

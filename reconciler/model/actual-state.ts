@@ -83,6 +83,8 @@ export interface Tombstone {
   readonly operation: 'attach' | 'stage' | 'publish' | 'detach';
   /** Where a publish was asked for. */
   readonly publication?: PublicationSpec | undefined;
+  /** The `attachedNode` of an attach or a detach. */
+  readonly node?: string | undefined;
   /** As its driver was told, where the volume was set up otherwise since. */
   readonly spec?: VolumeSpec | undefined;
   /** Milliseconds since the epoch. Undefined: nothing is in doubt but the call that is open. */
@@ -106,7 +108,7 @@ export interface ActualVolume {
   readonly attached: Presence;
   readonly staged: Presence;
   readonly publishContext: PublishContext | undefined;
-  /** The node id it was attached under. */
+  /** The node id under which our calls attach it, from the first one until it is detached; undefined without any. */
   readonly attachedNode?: string | undefined;
   /** The uid of the attachment under which its rungs were climbed; undefined while nobody said. */
   readonly attachmentUid?: string | undefined;
@@ -128,7 +130,6 @@ export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;
 /** What a successful verb taught. */
 export interface Learnt {
   readonly publishContext?: PublishContext | undefined;
-  readonly attachedNode?: string | undefined;
   readonly attachmentUid?: string | undefined;
   readonly mount?: MountIdentity | undefined;
   readonly generation?: string | undefined;

@@ -4,7 +4,7 @@
  * apart. Pure.
  */
 import type { Failure } from '../../mount/failure.ts';
-import type { PublishContext } from '../../plugins/plugin.ts';
+import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import { type ActualVolume, isOnTheGround } from './actual-state.ts';
 import type { DesiredState, DesiredVolume } from './desired-state.ts';
@@ -27,6 +27,15 @@ export function isContextOther(
   // In doubt it counts as well: a way down that has begun goes on.
   if (attached.kind === 'absent' || attachment === undefined || publishContext === undefined) return false;
   return attachment.uid === attachmentUid && !isSameContext(publishContext, attachment.publishContext);
+}
+
+/**
+ * A call of ours has attached it under another node id than an attach would name today (DR-17). As it is not known
+ * whether the two are one machine to the storage, they are two attachments.
+ */
+export function isNodeOther(today: Needs | undefined, { attached, attachedNode }: ActualVolume): boolean {
+  if (attached.kind === 'absent' || attachedNode === undefined || today?.node === undefined) return false;
+  return today.node !== attachedNode;
 }
 
 type Said = Pick<DesiredState, 'attachmentUids'>;

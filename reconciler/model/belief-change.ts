@@ -132,7 +132,7 @@ export function learn(
         ...now,
         attached: reached,
         publishContext: learnt.publishContext ?? now.publishContext,
-        attachedNode: learnt.attachedNode ?? now.attachedNode,
+        attachedNode: reached.kind === 'absent' ? undefined : now.attachedNode,
         // What stands was set up under the attachment of then, whatever there is now.
         attachmentUid: isSetUp(now)
           ? (now.attachmentUid ?? learnt.attachmentUid)

@@ -100,7 +100,8 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
     waits.push({ kind, operation, publication, failure });
   };
   for (const [publication, { spec }] of actual.publications) {
-    const isKept = desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication);
+    const isKept =
+      desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication, input.needs);
     if (isKept) continue;
     const held = heldBack(gate, spec);
     if (held !== undefined) wait(held, 'unpublish', publication);
@@ -108,7 +109,7 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
     else operations.push({ kind: 'unpublish', volume, publication });
   }
   const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
-  const isWanted = desired !== undefined && !needsRestage(desired, actual);
+  const isWanted = desired !== undefined && !needsRestage(desired, actual, input.needs);
   if (isWanted || actual.publications.size > 0 || isOnTheGround(actual)) return;
   if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
   else if (input.needs === undefined) wait('waiting-driver', kind);
@@ -167,10 +168,10 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
   const { actual } = input;
-  if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual)) {
+  if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual, input.needs)) {
     const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
     for (const publication of places) {
-      const failure = restageFailure(desired, actual, publication);
+      const failure = restageFailure(desired, actual, publication, input.needs);
       waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
     }
     return;
@@ -200,7 +201,7 @@ function nextClimb(
 ): Climb {
   const missing = [...desired.publications.values()].filter((wanted) => {
     const { key } = wanted.spec;
-    const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key);
+    const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key, needs);
     return !isThere(wanted, actual) && !isGivenBack;
   });
   const cannotBeServed = placesThatCannotBeServed(desired, actual);

@@ -13,6 +13,7 @@ import {
   type SpecField,
   fieldValue,
 } from '../../plugins/kinds/spec-fields.ts';
+import type { Needs } from '../../plugins/plugin.ts';
 import {
   RECONSTRUCTED,
   type PublicationKey,
@@ -20,7 +21,7 @@ import {
   type VolumeSpec,
 } from '../../plugins/volume.ts';
 import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
-import { isContextOther } from './attachment-identity.ts';
+import { isContextOther, isNodeOther } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import { isSurplus } from './single-pod.ts';
 import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
@@ -62,13 +63,20 @@ export function fieldsWantedOtherwise(
 /**
  * It stands otherwise than it is wanted, and no pod has it, nor may have it: it goes, and is set up as it is wanted. So
  * a wish that is mended mends a volume that could not be set up. As well when it is dead, and no pod surely has it.
+ * `today`: what its driver says now.
  */
-export function needsRestage(desired: DesiredVolume | undefined, known: ActualVolume | undefined): boolean {
+export function needsRestage(
+  desired: DesiredVolume | undefined,
+  known: ActualVolume | undefined,
+  today: Needs | undefined,
+): boolean {
   if (desired === undefined || known === undefined || desired.blocked !== undefined) return false;
   if (isStageDead(known)) return isFreeToRenew(known);
   return (
     [...known.publications.values()].every(({ untold }) => untold === true) &&
-    (isContextOther(desired, known) || fieldsWantedOtherwise(known, desired.spec).length > 0)
+    (isContextOther(desired, known) ||
+      isNodeOther(today, known) ||
+      fieldsWantedOtherwise(known, desired.spec).length > 0)
   );
 }
 
@@ -76,16 +84,21 @@ export function needsRestage(desired: DesiredVolume | undefined, known: ActualVo
  * Wanted, but what is there goes first: it was ended, or no pod has it and it is not what is wanted, or beside another
  * pod's of a volume for one alone.
  */
-export function isToBeGivenBack(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): boolean {
+export function isToBeGivenBack(
+  desired: DesiredVolume,
+  known: ActualVolume,
+  key: PublicationKey,
+  today: Needs | undefined,
+): boolean {
   const there = known.publications.get(key);
   const wanted = desired.publications.get(key);
   if (there === undefined || wanted === undefined) return false;
   if (there.ended === true || isDeadPlace(there)) return true;
-  if (isStageDead(known)) return needsRestage(desired, known);
+  if (isStageDead(known)) return needsRestage(desired, known, today);
   if (there.untold !== true || desired.blocked !== undefined || !traitsOf(known.spec).isShared) return false;
   return (
     isSurplus(desired, known, key) ||
-    needsRestage(desired, known) ||
+    needsRestage(desired, known, today) ||
     unservedField(desired, known) !== undefined ||
     isContextOther(desired, known) ||
     there.spec.readOnly !== wanted.spec.readOnly ||
@@ -106,11 +119,21 @@ export function placesThatCannotBeServed(
 }
 
 /** While it is renewed: why a place that nothing is at yet is not set up. */
-export function restageFailure(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): Failure {
+export function restageFailure(
+  desired: DesiredVolume,
+  known: ActualVolume,
+  key: PublicationKey,
+  today: Needs | undefined,
+): Failure {
   const dead = deadStageFailure(known, key);
   if (dead !== undefined) return dead;
-  const fields = fieldsWantedOtherwise(known, desired.spec).join(', ') || 'publish context';
-  const message = `the volume was set up with another ${fields}, and no pod has it: it is taken down first`;
+  const others: readonly string[] = [
+    ...fieldsWantedOtherwise(known, desired.spec),
+    ...(isContextOther(desired, known) ? ['publish context'] : []),
+    ...(isNodeOther(today, known) ? ['node id'] : []),
+  ];
+  const what = others.join(', ');
+  const message = `the volume was set up with another ${what}, and no pod has it: it is taken down first`;
   return { code: 'volume-in-use', message, effect: 'none' };
 }
 

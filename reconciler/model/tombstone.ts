@@ -163,14 +163,13 @@ function askedBy(volume: ActualVolume, operation: Operation): Tombstone | undefi
   switch (operation.kind) {
     case 'attach':
     case 'detach':
-    case 'stage':
-      return { operation: operation.kind };
+      return { operation: operation.kind, node: volume.attachedNode };
     case 'publish': {
       const publication = volume.publications.get(operation.publication)?.spec;
       return publication === undefined ? undefined : { operation: 'publish', publication };
     }
     default:
-      return undefined;
+      return operation.kind === 'stage' ? { operation: 'stage' } : undefined;
   }
 }
 
@@ -182,6 +181,7 @@ function isSame(volume: ActualVolume, a: Tombstone, b: Tombstone): boolean {
   return (
     a.operation === b.operation &&
     a.publication?.key === b.publication?.key &&
+    a.node === b.node &&
     isSameSpec(a.spec ?? volume.spec, b.spec ?? volume.spec)
   );
 }
@@ -225,10 +225,11 @@ function isDue({ open, untilWallMs }: Tombstone, nowWallMs: number): boolean {
   return open !== true && untilWallMs !== undefined && untilWallMs <= nowWallMs;
 }
 
-/** It stands as something else now, with other places than those that were asked for. */
-function isElsewhere(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
-  if (operation === 'attach' || operation === 'detach') return false;
+/** It stands as something else now, with other places than those that were asked for, or under another node id. */
+function isElsewhere(volume: ActualVolume, { operation, node, spec = volume.spec }: Tombstone): boolean {
   if (isDown(volume)) return false;
+  if (operation === 'attach' || operation === 'detach')
+    return node !== undefined && volume.attachedNode !== undefined && node !== volume.attachedNode;
   return placeFields(volume.spec).some((field) => !meansSame(volume.spec, spec, field));
 }
 
@@ -260,11 +261,12 @@ const CAME_LATE: Presence = {
 
 /** What the ladder knows of the rung already, it takes care of. */
 function raise(volume: ActualVolume, tombstone: Tombstone): ActualVolume {
-  const { operation, publication, spec = volume.spec } = tombstone;
+  const { operation, publication, node, spec = volume.spec } = tombstone;
   const now = isDown(volume) ? { ...volume, spec, tombstones: pinnedTombstones(volume, spec) } : volume;
   // Taken away late, it is asked for again where it is wanted.
   if (operation === 'detach') return now.attached.kind === 'present' ? { ...now, attached: CAME_LATE } : now;
-  if (operation === 'attach') return now.attached.kind === 'absent' ? { ...now, attached: CAME_LATE } : now;
+  if (operation === 'attach')
+    return now.attached.kind === 'absent' ? { ...now, attached: CAME_LATE, attachedNode: node } : now;
   // The stage below may have been kept busy by it when it was undone.
   const staged = now.needs.stage && now.staged.kind === 'absent' ? CAME_LATE : now.staged;
   if (operation === 'stage') return { ...now, staged };

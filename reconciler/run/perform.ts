@@ -53,9 +53,8 @@ export async function performVerb(
   const call = volumeCall(context);
   switch (operation.kind) {
     case 'attach':
-      return outcomeOf(await plugin.attach(call), ({ publishContext, node, attachmentUid }) => ({
+      return outcomeOf(await plugin.attach(call), ({ publishContext, attachmentUid }) => ({
         publishContext,
-        attachedNode: node,
         attachmentUid,
       }));
     case 'detach':

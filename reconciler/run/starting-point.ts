@@ -27,18 +27,21 @@ export function startingPoint(
     return known;
   }
   const spec = specToClimbBy(known, wanted.spec);
-  const needs = needsOf(spec);
-  assert(needs !== undefined, 'an operation is planned only when its needs are known');
+  const today = needsOf(spec);
+  assert(today !== undefined, 'an operation is planned only when its needs are known');
+  const { node, ...needs } = today;
+  // As for the size: after a crash, or without an answer, it is detached under the id that it was asked for under.
+  const attachedNode = operation.kind === 'attach' ? (known?.attachedNode ?? node) : known?.attachedNode;
   // Written down before it is set up: after a crash a growth wished meanwhile must not be taken for what it has.
   const sizeBytes = known?.sizeBytes ?? knownSize(wanted);
   if (known === undefined || isForgettable(known))
-    return { ...onTheGround(spec, needs), sizeBytes, attachmentUid: uidNow };
+    return { ...onTheGround(spec, needs), sizeBytes, attachedNode, attachmentUid: uidNow };
   const attachmentUid = isOnTheGround(known) ? uidNow : (known.attachmentUid ?? uidNow);
   const tombstones = pinnedTombstones(known, spec);
   const both = bothNeeds(known.needs, needs);
   if (isOnTheGround(known) && known.quarantine === undefined)
-    return { ...onTheGround(spec, both), sizeBytes, attachmentUid, tombstones };
-  return { ...known, spec, tombstones, needs: both, sizeBytes, attachmentUid };
+    return { ...onTheGround(spec, both), sizeBytes, attachedNode, attachmentUid, tombstones };
+  return { ...known, spec, tombstones, needs: both, sizeBytes, attachedNode, attachmentUid };
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */

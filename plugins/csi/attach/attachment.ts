@@ -8,6 +8,8 @@ import type { CsiVolumeSpec, VolumeId } from '../../volume.ts';
 export interface Attachment {
   /** Whether this volume has such a rung; undefined while it cannot be known. Never asked of inline volumes. */
   isNeeded(spec: CsiVolumeSpec): boolean | undefined;
+  /** What the driver calls this node, by which `attach` names it; absent where others attach. */
+  node?(spec: CsiVolumeSpec): string | undefined;
   /**
    * Never waits for somebody else's decision: what is not granted yet is `not-attached`, with the effect `unknown`
    * where `detach` has to take back that it was asked for.

@@ -1,5 +1,6 @@
 /** Attachments that this node makes itself: the controller service of the driver beside it is called. */
-import { done, fail, ok } from '../../../mount/failure.ts';
+import { printable } from '../../../mount/text/printable.ts';
+import { done, fail, type Failure, ok } from '../../../mount/failure.ts';
 import { FENCE_FIELD, withFlag } from '../call/force-field.ts';
 import { controllerPublishRequest, controllerUnpublishRequest, mapFits } from '../call/request.ts';
 import type { VolumeRpc } from '../call/volume-rpc.ts';
@@ -8,6 +9,7 @@ import {
   ControllerServiceCapability_RPC_Type as ControllerCapability,
   ControllerService,
 } from '../wire/generated/csi.ts';
+import type { VolumeCall } from '../../plugin.ts';
 import type { Attachment } from './attachment.ts';
 
 export interface CalledAttachmentParts {
@@ -23,20 +25,21 @@ export function createCalledAttachment({ drivers, inTurn, mayFence }: CalledAtta
       const driver = drivers.get(spec.driver);
       return driver === undefined ? undefined : attaches(driver) && spec.attachRequired !== false;
     },
+    node: (spec) => drivers.get(spec.driver)?.nodeId,
     async attach(spec, call) {
-      let node: string | undefined;
+      let today: string | undefined;
       const attached = await inTurn(spec, call, {
         method: ControllerService.controllerPublishVolume,
         build: (driver) => {
-          node = driver.nodeId;
+          today = driver.nodeId;
           return controllerPublishRequest(spec, call, driver);
         },
         direction: 'climbing',
         sharing: 'alone',
       });
-      if (!attached.ok) return attached;
+      if (!attached.ok) return fail(underOtherNode(attached.failure, call, today));
       const { publishContext } = attached.value;
-      if (mapFits(publishContext)) return ok({ publishContext, node });
+      if (mapFits(publishContext)) return ok({ publishContext });
       const message = 'ControllerPublishVolume: the publish context has more than 4 KiB';
       return fail({ code: 'driver-answer-invalid', message, effect: 'unknown', blocker: spec.driver });
     },
@@ -54,6 +57,17 @@ export function createCalledAttachment({ drivers, inTurn, mayFence }: CalledAtta
       return detached.ok ? done : detached;
     },
   };
+}
+
+const NODE_ID_BYTES_SHOWN = 256;
+
+/** A storage that does not know the node by that id any more refuses, and the driver would not say which one it was. */
+function underOtherNode(failure: Failure, { facts }: VolumeCall, today: string | undefined): Failure {
+  const { attachedNode } = facts;
+  if (today === undefined || attachedNode === undefined || attachedNode === today) return failure;
+  const [then, now] = [attachedNode, today].map((node) => printable(node, NODE_ID_BYTES_SHOWN));
+  const both = `attached under the node id "${then}", and the driver calls this node "${now}" now`;
+  return { ...failure, message: `${both}: ${failure.message}` };
 }
 
 function attaches(driver: DriverInstance): boolean {

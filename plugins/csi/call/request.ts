@@ -30,7 +30,7 @@ export function controllerPublishRequest(
   return withinLimits(
     {
       volumeId: spec.volumeHandle,
-      nodeId: driver.nodeId,
+      nodeId: nodeIdOf(call, driver),
       volumeCapability: capability(spec, capabilities.has(ControllerCapability.SINGLE_NODE_MULTI_WRITER), ''),
       readonly: spec.readOnly && capabilities.has(ControllerCapability.PUBLISH_READONLY),
       secrets: revealed(call.secrets.controllerPublish),
@@ -40,14 +40,21 @@ export function controllerPublishRequest(
   );
 }
 
+/**
+ * That of the first attach, until it is detached: under the one that its driver has today another attachment would be
+ * made, or ended, and the old one left behind (A-050).
+ */
+function nodeIdOf({ facts }: VolumeCall, driver: DriverInstance): string {
+  return facts.attachedNode ?? driver.nodeId;
+}
+
 /** Teardown checks no limits: what was set up must come down. */
 export function controllerUnpublishRequest(
   spec: CsiVolumeSpec,
   call: VolumeCall,
   driver: DriverInstance,
 ): Result<ControllerUnpublishVolumeRequest> {
-  // A driver that calls this node something else today would leave the old attachment behind.
-  const nodeId = call.facts.attachedNode ?? driver.nodeId;
+  const nodeId = nodeIdOf(call, driver);
   // An empty node id would detach the volume from every node.
   if (nodeId === '') return invalid('the driver has no node id');
   const secrets = revealed(call.secrets.controllerPublish);

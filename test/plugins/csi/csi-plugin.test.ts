@@ -190,16 +190,27 @@ test('A-020, A-023: each field only with its capability: publish context, readon
 
 test("the ladder is known from the driver's capabilities, and not at all while it is not registered", async () => {
   const made = await world({ controllerCapabilities: [2] });
-  assert.deepEqual(made.plugin.needs(SPEC), { attach: true, stage: true, expand: false });
+  assert.deepEqual(made.plugin.needs(SPEC), {
+    attach: true,
+    node: 'node-1',
+    stage: true,
+    expand: false,
+  });
   assert.deepEqual(made.plugin.needs({ ...SPEC, attachRequired: false }), {
     attach: false,
+    node: undefined,
     stage: true,
     expand: false,
   });
   made.plan.nodeCapabilities = [];
   made.plan.controllerCapabilities = undefined;
   await introduce(made);
-  assert.deepEqual(made.plugin.needs(SPEC), { attach: false, stage: false, expand: false });
+  assert.deepEqual(made.plugin.needs(SPEC), {
+    attach: false,
+    node: undefined,
+    stage: false,
+    expand: false,
+  });
   made.instance = undefined;
   assert.equal(made.plugin.needs(SPEC), undefined);
 });
