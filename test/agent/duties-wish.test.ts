@@ -135,6 +135,26 @@ test('A-033, A-050, DR-17: an attach that was given up is detached under the id 
   assert.deepEqual(attachedUnder(world), []);
 });
 
+test('A-008, DR-16: a volume is remembered as attached until the driver can detach it again', async () => {
+  const world = await agentWorld(PLAIN, ATTACHES);
+  await untilSettled(world);
+  await world.replaceDriver({ controllerCapabilities: undefined });
+  const driver = () => world.agent.view().drivers.list()[0];
+  await until('replaced', () => driver()?.controllerCapabilities === undefined);
+  const { 'pod.yaml': _, ...rest } = PLAIN;
+  world.write(rest);
+  const reason = () => world.status().volumes[0]?.reason?.message ?? '';
+  await until(
+    'a reason, or forgotten',
+    () => reason().includes('controller') || world.status().volumes.length === 0,
+  );
+  assert.deepEqual(attachedUnder(world), ['node-1']);
+  assert.match(reason(), /attached .* no controller service/);
+  await world.replaceDriver(ATTACHES);
+  await until('down', () => world.agent.view().reconciler.actual().size === 0);
+  assert.deepEqual(attachedUnder(world), []);
+});
+
 const elsewhere = (zone: string) =>
   volumeYaml('pv-data', {
     spec:

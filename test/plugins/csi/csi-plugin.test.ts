@@ -240,6 +240,32 @@ test('A-039, DR-16: teardown goes by what was done at setup, not by what the dri
   assert.equal(made.host.called.length, 2, 'what was not staged is not unstaged (KV-C2)');
 });
 
+test('A-008, DR-16: what was attached by a call is detached by one, whatever the driver can do today', async () => {
+  const made = await world({ controllerCapabilities: [2] });
+  accept(await made.plugin.attach(call()));
+  const comesBackWith = async (controllerCapabilities: number[] | undefined): Promise<void> => {
+    made.plan.controllerCapabilities = controllerCapabilities;
+    await introduce(made);
+    made.host.called.splice(0);
+  };
+  const attached = call({ facts: { ...STAGED, attachedNode: 'node-1' } });
+  await comesBackWith(undefined);
+  assert.deepEqual(refuse(await made.plugin.detach(attached)), {
+    code: 'driver-unimplemented',
+    effect: 'none',
+  });
+  accept(await made.plugin.detach(call()));
+  assert.deepEqual(made.host.called, [], 'nor is it, where no call of ours has attached it');
+  await comesBackWith([]);
+  accept(await made.plugin.detach(attached));
+  assert.deepEqual(made.host.called, ['ControllerUnpublishVolume']);
+  // Who says that nothing is ever attached has settled it.
+  made.plan.before = refusing('ControllerUnpublishVolume', 12);
+  accept(await made.plugin.detach(attached));
+  await comesBackWith([2]);
+  assert.equal(refuse(await made.plugin.detach(attached)).code, 'driver-unimplemented');
+});
+
 test('a driver that stages without mounting is believed, because that is legal', async () => {
   const made = await world({ lies: true });
   assert.deepEqual(accept(await made.plugin.stage(call())), { stagedMount: undefined });
