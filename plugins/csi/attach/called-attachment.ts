@@ -1,6 +1,6 @@
 /** Attachments that this node makes itself: the controller service of the driver beside it is called. */
 import { printable } from '../../../mount/text/printable.ts';
-import { done, fail, type Failure, ok } from '../../../mount/failure.ts';
+import { done, fail, type Failure, ok, type Result } from '../../../mount/failure.ts';
 import { FENCE_FIELD, withFlag } from '../call/force-field.ts';
 import { controllerPublishRequest, controllerUnpublishRequest, mapFits } from '../call/request.ts';
 import type { VolumeRpc } from '../call/volume-rpc.ts';
@@ -45,16 +45,23 @@ export function createCalledAttachment({ drivers, inTurn, mayFence }: CalledAtta
     },
     async detach(spec, call) {
       const driver = drivers.get(spec.driver);
+      const isOurs = call.facts.attachedNode !== undefined;
       // Found on disk, a volume may or may not be attached: a driver that does not attach settles that.
-      if (driver !== undefined && !attaches(driver)) return done;
+      if (driver !== undefined && !attaches(driver) && !isOurs) return done;
+      let attachesNone = false;
       const method = ControllerService.controllerUnpublishVolume;
       const detached = await inTurn(spec, call, {
         method: call.force && mayFence(spec.driver) ? withFlag(method, FENCE_FIELD) : method,
-        build: (asked) => controllerUnpublishRequest(spec, call, asked),
+        build: (today) => {
+          attachesNone = hasController(today) && !attaches(today);
+          return hasController(today) ? controllerUnpublishRequest(spec, call, today) : noController(today);
+        },
         direction: 'teardown',
         sharing: 'alone',
       });
-      return detached.ok ? done : detached;
+      // A driver that came back without attaching, and says so once more when it is asked, has nothing to detach.
+      const isSettled = !detached.ok && attachesNone && detached.failure.code === 'driver-unimplemented';
+      return detached.ok || isSettled ? done : detached;
     },
   };
 }
@@ -68,6 +75,16 @@ function underOtherNode(failure: Failure, { facts }: VolumeCall, today: string |
   const [then, now] = [attachedNode, today].map((node) => printable(node, NODE_ID_BYTES_SHOWN));
   const both = `attached under the node id "${then}", and the driver calls this node "${now}" now`;
   return { ...failure, message: `${both}: ${failure.message}` };
+}
+
+/** No controller call may go to such a driver (A-008): what it has attached waits until it has the service again. */
+function noController({ name }: DriverInstance): Result<never> {
+  const message = `the volume is attached by a call of ${name}, which has no controller service now to detach it`;
+  return fail({ code: 'driver-unimplemented', message, effect: 'none', blocker: name });
+}
+
+function hasController({ controllerCapabilities }: DriverInstance): boolean {
+  return controllerCapabilities !== undefined;
 }
 
 function attaches(driver: DriverInstance): boolean {
