@@ -5,7 +5,7 @@ import { attachmentNameOf } from '../../../kubernetes/objects/attachment-name.ts
 import { nodeVolumes } from '../../../kubernetes/objects/attachment-sight.ts';
 import type { Log } from '../../../mount/process/log.ts';
 import type { VolumeCall } from '../../../plugins/plugin.ts';
-import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../../plugins/volume.ts';
+import { csiVolumeId, type CsiVolumeSpec, type VolumeId, type VolumeSpec } from '../../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
@@ -107,7 +107,7 @@ export function attachmentWorld({ listed = [], reported }: AttachmentWorldOption
     patchNode,
     inUse: () => nodeVolumes(store.get(NODES, NODE) ?? {}).inUse,
     /** What of it is here, as the reconciler would believe. */
-    stand(spec: CsiVolumeSpec, more: Partial<ActualVolume> = {}) {
+    stand(spec: VolumeSpec, more: Partial<ActualVolume> = {}) {
       actual.set(spec.id, { ...onTheGround(spec, NEEDS), attached: PRESENT, ...more });
     },
     attachmentOf: (spec: CsiVolumeSpec) => store.get(ATTACHMENTS, attachmentNameOf(spec, NODE)),

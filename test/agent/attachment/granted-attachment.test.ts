@@ -6,9 +6,10 @@ import type { NodeObject } from '../../../agent/source/cluster/node-object.ts';
 import { readEnvelope } from '../../../kubernetes/api/api-object.ts';
 import { attachmentNameOf } from '../../../kubernetes/objects/attachment-name.ts';
 import { csiVolumeId } from '../../../plugins/volume.ts';
-import { PRESENT } from '../../../reconciler/model/actual-state.ts';
+import { ABSENT, PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { type Json, refusal } from '../../kubernetes/api/api-store.ts';
 import { attachmentContract } from '../../contract/attachment.ts';
+import { iscsiVolume } from '../../plugins/iscsi/iscsi-world.ts';
 import { ATTACHMENTS, attachmentWorld, callOf, NODE, NODE_UID, NODES, specOf } from './attachment-world.ts';
 
 const ONE = specOf('one');
@@ -239,6 +240,27 @@ test('another life takes nothing off the list before the disk was read', async (
   await world.clock.go(SECOND_MS);
   assert.deepEqual(world.inUse(), [NAME]);
   end();
+});
+
+test('what came down here is not listed again, though the disk is never read whole', async () => {
+  const disk = iscsiVolume();
+  const world = attachmentWorld({
+    listed: ['kubernetes.io/csi/d^left', NAME, nameOf(TWO), disk.id],
+    reported: NODE_UID,
+  });
+  world.stand(ONE);
+  world.stand(disk, { attached: ABSENT, staged: PRESENT });
+  const { attachment } = world.begin({ isDiskRead: false });
+  // A record that cannot be read: there is no more to come in this life.
+  attachment.diskRead('places');
+  await world.clock.go(SECOND_MS);
+  world.stand(TWO);
+  for (const spec of [ONE, TWO])
+    assert.equal((await within(world, attachment.detach(spec, callOf(spec)), 2 * SECOND_MS))?.ok, true);
+  world.actual.clear();
+  attachment.look();
+  await world.clock.go(60 * SECOND_MS);
+  assert.deepEqual(world.inUse(), ['kubernetes.io/csi/d^left'], 'what nobody has explained stays');
 });
 
 for (const [what, reported] of [
