@@ -1,4 +1,4 @@
-/** Which names belong on the list of volumes in use, by what this life knows of each: memory, and no decision in time. */
+/** Which names belong on the list of volumes in use, by what this life knows of each of them. */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import { inUseList } from './in-use-list.ts';

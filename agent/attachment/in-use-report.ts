@@ -13,8 +13,9 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createContest } from './in-use-contest.ts';
+import { isSameList } from './in-use-list.ts';
+import { InUseNames, type Waiting } from './in-use-names.ts';
 import { InUsePace } from './in-use-pace.ts';
-import { inUseList, isSameList } from './in-use-list.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
 import { isManaged, isReportedNode, reportMarks } from './node-mark.ts';
@@ -60,23 +61,17 @@ export function createInUseReport(parts: InUseReportParts): InUseReport {
   return new NodeInUseReport(parts);
 }
 
-interface Waiter {
-  readonly name: string;
-  readonly isUsed: boolean;
+interface Waiter extends Waiting {
   readonly settle: (result: Result<void>) => void;
 }
 
 class NodeInUseReport implements InUseReport {
   readonly #parts: InUseReportParts;
   readonly #contest;
-  readonly #leaving = new Set<string>();
-  #unexplained: ReadonlySet<string> | undefined;
+  readonly #names = new InUseNames();
   #diskRead: DiskReading | undefined;
   /** Why it was not. */
   #unread: Failure | undefined;
-  /** The last list that the server was seen to have as we want it, and the uid of the Node that it is of. */
-  #written: ReadonlySet<string> = new Set();
-  #nodeUid: string | undefined;
   #waiters: Waiter[] = [];
   /** Somebody waits for the list to be acknowledged. */
   #hasFailed = false;
@@ -98,6 +93,7 @@ class NodeInUseReport implements InUseReport {
 
   begin(): void {
     this.#isBegun = true;
+    this.#names.begin(this.#parts.standing());
     this.#cancelNode = this.#parts.node.onChange(() => {
       this.#planTouch();
       this.#plan(0);
@@ -127,14 +123,14 @@ class NodeInUseReport implements InUseReport {
   }
 
   use(name: string): Promise<Result<void>> {
-    this.#leaving.delete(name);
+    this.#names.use(name);
     const contested = this.#contest.failure();
     if (contested !== undefined) return Promise.resolve(fail(contested));
     return this.#wait(name, true);
   }
 
   release(name: string): Promise<Result<void>> {
-    this.#leaving.add(name);
+    this.#names.leave(name);
     return this.#wait(name, false);
   }
 
@@ -170,11 +166,12 @@ class NodeInUseReport implements InUseReport {
     if (this.#isStopped || this.#isWriting) return;
     if (seen === undefined)
       return this.#fail(unreported(`Node ${nodeName} is not there, or was not read yet`));
-    this.#noteSeen(seen);
-    const names = this.#namesFor(seen);
+    this.#names.noteSeen(seen, this.#diskRead === 'all');
+    this.#lateWrites.noteSeen(seen);
+    const names = this.#names.namesFor(seen, this.#parts.standing(), this.#waiters);
     if (names.length > NAMES_MAX)
       return this.#fail(unreported(`there are ${names.length} names, more than ${NAMES_MAX} in one object`));
-    this.#noteTaken(seen, names);
+    if (this.#names.noteTaken(seen, names)) this.#contest.note(otherWriterOf(seen.value, this.#parts.writer));
     if (this.#isAsWanted(seen, names)) return this.#acknowledge(seen, names);
     // What stands and is in no record would be missing on the list, and the list would say that it may be detached.
     if (this.#diskRead === undefined && !isReportedNode(seen))
@@ -182,41 +179,6 @@ class NodeInUseReport implements InUseReport {
     if (failure !== undefined) return this.#retry(failure);
     if (this.#pace.untilMs(this.#isAwaited()) > 0) return this.#plan(0);
     void this.#write(seen, names);
-  }
-
-  /** What the server lists when this life first looks may be here until the disk was read. */
-  #noteSeen(seen: ApiObjectEnvelope): void {
-    const { inUse } = nodeVolumes(seen.value);
-    this.#unexplained ??= new Set(inUse);
-    if (this.#diskRead === 'all') this.#unexplained = new Set();
-    this.#lateWrites.noteSeen(seen);
-  }
-
-  /** What this life has written and still wants is on the list no more. Each time counts once. */
-  #noteTaken(seen: ApiObjectEnvelope, names: readonly string[]): void {
-    // From a Node that was made anew nobody has taken anything.
-    if (seen.uid !== this.#nodeUid) this.#written = new Set();
-    this.#nodeUid = seen.uid;
-    const listed = new Set(nodeVolumes(seen.value).inUse);
-    const isTaken = names.some((name) => this.#written.has(name) && !listed.has(name));
-    if (isTaken) this.#contest.note(otherWriterOf(seen.value, this.#parts.writer));
-    this.#written = new Set([...this.#written].filter((name) => listed.has(name)));
-  }
-
-  #namesFor(seen: ApiObjectEnvelope): readonly string[] {
-    const standing = new Set(this.#parts.standing());
-    for (const { name, isUsed } of this.#waiters) if (isUsed) standing.add(name);
-    const waitedFor = new Set(this.#waiters.filter(({ isUsed }) => !isUsed).map(({ name }) => name));
-    // Once it stands no more, there is nothing that it would have to be kept off the list for.
-    for (const name of this.#leaving)
-      if (!standing.has(name) && !waitedFor.has(name)) this.#leaving.delete(name);
-    return inUseList({
-      standing,
-      leaving: this.#leaving,
-      unexplained: this.#unexplained ?? new Set(),
-      listed: nodeVolumes(seen.value).inUse,
-      written: this.#written,
-    });
   }
 
   #isAsWanted(seen: ApiObjectEnvelope, names: readonly string[]): boolean {
@@ -239,7 +201,7 @@ class NodeInUseReport implements InUseReport {
     this.#pace.noteEnded(isAwaited);
     if (this.#isStopped) return;
     if (answered.ok) {
-      this.#written = new Set(names);
+      this.#names.noteWritten(names);
       this.#lateWrites.noteWritten(seen);
     }
     if (!read.ok) return this.#retry(read.failure);
@@ -261,10 +223,13 @@ class NodeInUseReport implements InUseReport {
   }
 
   #acknowledge(seen: ApiObjectEnvelope, names: readonly string[]): void {
-    this.#written = new Set(names);
+    this.#names.noteWritten(names);
     const listed = new Set(nodeVolumes(seen.value).inUse);
-    for (const { name, isUsed, settle } of this.#waiters.splice(0))
-      settle(listed.has(name) === isUsed ? done : fail(unreported('it was asked for and given up at once')));
+    for (const { name, isUsed, settle } of this.#waiters.splice(0)) {
+      const isSettled = listed.has(name) === isUsed;
+      if (isSettled && !isUsed) this.#names.left(name);
+      settle(isSettled ? done : fail(unreported('it was asked for and given up at once')));
+    }
     if (this.#hasFailed) this.#parts.onSettled();
     this.#hasFailed = false;
   }
