@@ -297,6 +297,12 @@ test('what another one writes is kept, and who takes ours away again and again i
   world.patchNode({ volumesInUse: [...world.inUse(), 'kubernetes.io/csi/d^theirs'] });
   await world.clock.go(SECOND_MS);
   assert.deepEqual([...world.inUse()].sort(), ['kubernetes.io/csi/d^theirs', NAME].sort());
+  // Whatever changes of the Node next, and whatever is written of it.
+  world.patchNode({ conditions: [] });
+  await world.clock.go(SECOND_MS);
+  assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
+  assert.ok((await within(world, attachment.detach(TWO, callOf(TWO)), 2 * SECOND_MS))?.ok);
+  assert.deepEqual([...world.inUse()].sort(), ['kubernetes.io/csi/d^theirs', NAME].sort());
   for (let time = 0; time < 3; time += 1) {
     world.patchNode({ volumesInUse: [] });
     await world.clock.go(2 * SECOND_MS);
@@ -305,6 +311,37 @@ test('what another one writes is kept, and who takes ours away again and again i
   assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'in-use-contested');
   await world.clock.go(61 * SECOND_MS);
   assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
+});
+
+test('what a Node that is made anew lists, and nobody has, is off the list when the disk was read', async () => {
+  const world = attachmentWorld();
+  world.stand(ONE);
+  const { attachment } = world.begin({ isDiskRead: false });
+  attachment.diskRead('places');
+  await world.clock.go(SECOND_MS);
+  world.store.remove(NODES, NODE);
+  world.store.put(NODES, { metadata: { name: NODE }, status: { volumesInUse: [nameOf(TWO)] } });
+  await world.clock.go(SECOND_MS);
+  world.patchNode({ conditions: [] });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual([...world.inUse()].sort(), [NAME, nameOf(TWO)].sort());
+  attachment.diskRead('all');
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
+});
+
+test('what an earlier life asked for, and the server does late, is taken off again', async () => {
+  const world = attachmentWorld({ listed: [NAME], reported: NODE_UID });
+  world.stand(ONE);
+  world.begin();
+  await world.clock.go(SECOND_MS);
+  const late = world.store.answer('PATCH', `${NODES}/${NODE}/status`, {
+    metadata: { resourceVersion: metadataOf(world.store.get(NODES, NODE)).resourceVersion },
+    status: { volumesInUse: [NAME, nameOf(TWO)] },
+  });
+  assert.equal(late.status, 200);
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
 });
 
 test('a Node that is made anew has no other writer: what it lists is written, and nobody is blamed', async () => {
