@@ -1,7 +1,6 @@
 /** Which names belong on the list of volumes in use, by what this life knows of each of them. */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
-import { inUseList } from './in-use-list.ts';
 
 /** Somebody waits for a name to be on the list, or off it. */
 export interface Waiting {
@@ -9,15 +8,27 @@ export interface Waiting {
   readonly isUsed: boolean;
 }
 
+/** The list as it is to be. */
+export interface WantedNames {
+  /** Sorted, each once. */
+  readonly all: readonly string[];
+  /** Those of this node; the others are kept for whoever wrote them. */
+  readonly own: ReadonlySet<string>;
+}
+
+/** A name goes only when it is known that nothing of it is here, or by whoever wrote it. */
 export class InUseNames {
+  /** Nothing of them is left, and they are being taken off the list. */
   readonly #leaving = new Set<string>();
   /** All of them is known: a record told of them when this life began, or nothing of them is left. */
   readonly #explained = new Set<string>();
-  /** What else the server listed when this life first looked; undefined before. */
-  #unexplained: Set<string> | undefined;
-  /** The last list that the server was seen to have as we want it, and the uid of the Node that it is of. */
-  #written: ReadonlySet<string> = new Set();
+  /** What else was listed before this life wrote, and may be here as long as the disk was not read. */
+  readonly #unexplained = new Set<string>();
   #nodeUid: string | undefined;
+  /** What any life of ours has put there, or asked for; what is listed beside that is somebody else's. */
+  #ours: ReadonlySet<string> = new Set();
+  /** What the server was seen to have as we want it. */
+  #acknowledged: ReadonlySet<string> = new Set();
 
   /** `recorded`: what stands by the records of earlier lives. */
   begin(recorded: ReadonlySet<string>): void {
@@ -38,49 +49,59 @@ export class InUseNames {
    */
   left(name: string): void {
     this.#explained.add(name);
-    this.#unexplained?.delete(name);
+    this.#unexplained.delete(name);
   }
 
-  /** What the server lists when this life first looks, and nobody explains, may be here until the disk was read. */
-  noteSeen(seen: ApiObjectEnvelope, isDiskRead: boolean): void {
+  /** `isOfBefore`: what it lists is of earlier lives still, as it is of a Node that is seen for the first time. */
+  noteSeen(seen: ApiObjectEnvelope, isOfBefore: boolean, isDiskRead: boolean): void {
     const { inUse } = nodeVolumes(seen.value);
-    this.#unexplained ??= new Set(inUse.filter((name) => !this.#explained.has(name)));
+    const isNew = seen.uid !== this.#nodeUid;
+    // From a Node that was made anew nobody has taken anything.
+    if (isNew) this.#acknowledged = new Set();
+    this.#nodeUid = seen.uid;
+    if (isNew || isOfBefore) {
+      this.#ours = new Set([...(isNew ? [] : this.#ours), ...inUse]);
+      for (const name of inUse) if (!this.#explained.has(name)) this.#unexplained.add(name);
+    }
     if (isDiskRead) this.#unexplained.clear();
   }
 
-  /** What is wanted in this Node, sorted; `standing` is here or being set up. */
-  namesFor(
-    seen: ApiObjectEnvelope,
-    standing: ReadonlySet<string>,
-    waiting: readonly Waiting[],
-  ): readonly string[] {
+  /** What is wanted in this Node; `standing` is here or being set up. */
+  wanted(seen: ApiObjectEnvelope, standing: ReadonlySet<string>, waiting: readonly Waiting[]): WantedNames {
     const used = new Set(standing);
     for (const { name, isUsed } of waiting) if (isUsed) used.add(name);
     const waitedFor = new Set(waiting.filter(({ isUsed }) => !isUsed).map(({ name }) => name));
     // Once it stands no more, there is nothing that it would have to be kept off the list for.
     for (const name of this.#leaving) if (!used.has(name) && !waitedFor.has(name)) this.#leaving.delete(name);
-    return inUseList({
-      standing: used,
-      leaving: this.#leaving,
-      unexplained: this.#unexplained ?? new Set(),
-      listed: nodeVolumes(seen.value).inUse,
-      written: this.#written,
-    });
+    const own = new Set([...used, ...this.#unexplained]);
+    const others = nodeVolumes(seen.value).inUse.filter((name) => !this.#ours.has(name));
+    const all = new Set([...own, ...others]);
+    for (const name of this.#leaving) for (const names of [own, all]) names.delete(name);
+    return { all: [...all].sort(), own };
   }
 
-  /** Whether something that this life has written and wants is on the list no more. Each time is told once. */
-  noteTaken(seen: ApiObjectEnvelope, names: readonly string[]): boolean {
-    // From a Node that was made anew nobody has taken anything.
-    if (seen.uid !== this.#nodeUid) this.#written = new Set();
-    this.#nodeUid = seen.uid;
+  /** Whether something that the server had acknowledged, and that is wanted, is on the list no more: once each time. */
+  noteTaken(seen: ApiObjectEnvelope, { own }: WantedNames): boolean {
     const listed = new Set(nodeVolumes(seen.value).inUse);
-    const isTaken = names.some((name) => this.#written.has(name) && !listed.has(name));
-    this.#written = new Set([...this.#written].filter((name) => listed.has(name)));
+    const isTaken = [...own].some((name) => this.#acknowledged.has(name) && !listed.has(name));
+    this.#acknowledged = new Set([...this.#acknowledged].filter((name) => listed.has(name)));
     return isTaken;
   }
 
-  /** The server has acknowledged this list. */
-  noteWritten(names: readonly string[]): void {
-    this.#written = new Set(names);
+  /** They are asked for: whatever is heard of the answer, they are ours. */
+  noteAsked({ own }: WantedNames): void {
+    this.#ours = new Set([...this.#ours, ...own]);
   }
+
+  /** The server has the list, and what was asked for before comes no more. */
+  noteAcknowledged({ own }: WantedNames): void {
+    this.#ours = own;
+    this.#acknowledged = own;
+  }
+}
+
+/** The same names, in whatever order, each once or more often. */
+export function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  const names = new Set(a);
+  return names.size === new Set(b).size && b.every((name) => names.has(name));
 }

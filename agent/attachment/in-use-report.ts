@@ -13,8 +13,7 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createContest } from './in-use-contest.ts';
-import { isSameList } from './in-use-list.ts';
-import { InUseNames, type Waiting } from './in-use-names.ts';
+import { InUseNames, isSameList, type WantedNames, type Waiting } from './in-use-names.ts';
 import { InUsePace } from './in-use-pace.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
@@ -166,11 +165,11 @@ class NodeInUseReport implements InUseReport {
     if (this.#isStopped || this.#isWriting) return;
     if (seen === undefined)
       return this.#fail(unreported(`Node ${nodeName} is not there, or was not read yet`));
-    this.#names.noteSeen(seen, this.#diskRead === 'all');
-    this.#lateWrites.noteSeen(seen);
-    const names = this.#names.namesFor(seen, this.#parts.standing(), this.#waiters);
-    if (names.length > NAMES_MAX)
-      return this.#fail(unreported(`there are ${names.length} names, more than ${NAMES_MAX} in one object`));
+    this.#noteSeen(seen);
+    const names = this.#names.wanted(seen, this.#parts.standing(), this.#waiters);
+    const { length } = names.all;
+    if (length > NAMES_MAX)
+      return this.#fail(unreported(`there are ${length} names, more than ${NAMES_MAX} in one object`));
     if (this.#names.noteTaken(seen, names)) this.#contest.note(otherWriterOf(seen.value, this.#parts.writer));
     if (this.#isAsWanted(seen, names)) return this.#acknowledge(seen, names);
     // What stands and is in no record would be missing on the list, and the list would say that it may be detached.
@@ -181,27 +180,36 @@ class NodeInUseReport implements InUseReport {
     void this.#write(seen, names);
   }
 
-  #isAsWanted(seen: ApiObjectEnvelope, names: readonly string[]): boolean {
-    const isListed = isSameList(nodeVolumes(seen.value).inUse, names);
+  #noteSeen(seen: ApiObjectEnvelope): void {
+    this.#lateWrites.noteSeen(seen);
+    // A write of an earlier life may come until this one has written, and nobody else is said to have.
+    const isOfBefore =
+      !this.#lateWrites.hasWritten(seen) && otherWriterOf(seen.value, this.#parts.writer) === undefined;
+    this.#names.noteSeen(seen, isOfBefore, this.#diskRead === 'all');
+  }
+
+  #isAsWanted(seen: ApiObjectEnvelope, { all }: WantedNames): boolean {
+    const isListed = isSameList(nodeVolumes(seen.value).inUse, all);
     return isManaged(seen) && !this.#mayBeUndone(seen) && isListed;
   }
 
-  async #write(seen: ApiObjectEnvelope, names: readonly string[]): Promise<void> {
+  async #write(seen: ApiObjectEnvelope, names: WantedNames): Promise<void> {
     const { transport, node, nodeName } = this.#parts;
     this.#isWriting = true;
     const isAwaited = this.#isAwaited();
+    this.#names.noteAsked(names);
     const answered = await patchObject(transport, {
       path: nodeStatusPath(nodeName),
       before: seen,
       annotations: { ...reportMarks(seen), ...(this.#mayBeUndone(seen) ? this.#lateWrites.mark(seen) : {}) },
-      change: { status: { volumesInUse: names } },
+      change: { status: { volumesInUse: names.all } },
     });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
     this.#pace.noteEnded(isAwaited);
     if (this.#isStopped) return;
     if (answered.ok) {
-      this.#names.noteWritten(names);
+      this.#names.noteAcknowledged(names);
       this.#lateWrites.noteWritten(seen);
     }
     if (!read.ok) return this.#retry(read.failure);
@@ -222,8 +230,8 @@ class NodeInUseReport implements InUseReport {
     return this.#lateWrites.mayCome(seen, this.#isAwaited());
   }
 
-  #acknowledge(seen: ApiObjectEnvelope, names: readonly string[]): void {
-    this.#names.noteWritten(names);
+  #acknowledge(seen: ApiObjectEnvelope, names: WantedNames): void {
+    this.#names.noteAcknowledged(names);
     const listed = new Set(nodeVolumes(seen.value).inUse);
     for (const { name, isUsed, settle } of this.#waiters.splice(0)) {
       const isSettled = listed.has(name) === isUsed;

@@ -27,9 +27,14 @@ export class LateWrites {
     this.#ownedUid = uid;
   }
 
+  /** This life has: what was asked for before, by whichever life, comes no more. */
+  hasWritten({ uid }: ApiObjectEnvelope): boolean {
+    return this.#ownedUid === uid;
+  }
+
   /** One may come yet. `isUsed`: somebody waits to be on the list, which one of an earlier life may take him off. */
-  mayCome({ uid }: ApiObjectEnvelope, isUsed: boolean): boolean {
-    return this.#doubtedVersion !== undefined || (isUsed && this.#ownedUid !== uid);
+  mayCome(node: ApiObjectEnvelope, isUsed: boolean): boolean {
+    return this.#doubtedVersion !== undefined || (isUsed && !this.hasWritten(node));
   }
 
   /** What makes a version of a write that changes nothing else. */
