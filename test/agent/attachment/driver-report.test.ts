@@ -123,6 +123,69 @@ test('an object of an earlier Node is made anew, and what the server refuses is 
   assert.deepEqual(namesIn(world), [ONE.name]);
 });
 
+/** What no server takes of one driver, wherever it is written. */
+const BAD = {
+  ...ONE,
+  name: 'bad.example.com',
+  nodeId: 'node-bad',
+  topology: { 'bad.kubernetes.io/zone': 'a' },
+};
+
+for (const [where, path, status] of [
+  ['its label on the Node', `${NODES}/${NODE}`, 403],
+  ['its entry in the CSINode', CSI_NODES, 422],
+] as const)
+  test(`a driver of which the server refuses ${where} keeps no other back, and is told`, async () => {
+    const world = await begun();
+    const refusedBy = (method: string, target: string, body: Json): boolean =>
+      method !== 'GET' && target.startsWith(path) && JSON.stringify(body).includes('bad.kubernetes.io');
+    let refused = 0;
+    world.store.instead = (method, target, body) => {
+      if (!refusedBy(method, target, body)) return undefined;
+      refused += 1;
+      return refusal(status, 'not allowed: bad.kubernetes.io/zone');
+    };
+    for (const driver of [BAD, ONE, TWO]) world.drivers.register(driver);
+    await world.clock.go(10 * SECOND_MS);
+    assert.deepEqual(namesIn(world).toSorted(), [ONE.name, TWO.name]);
+    assert.equal(nodeIdsIn(world)[ONE.name], ONE.nodeId);
+    assert.deepEqual(nodeMetadata(world)['labels']?.[ZONE], 'a');
+    assert.match(world.warned().join('\n'), /bad\.example\.com.*not allowed: bad\.kubernetes\.io\/zone/);
+    refused = 0;
+    await world.clock.go(60 * MINUTE_MS);
+    assert.ok(refused <= 65, `${refused} times in an hour`);
+    assert.equal(world.warned().filter((line) => line.includes('not allowed')).length, 1, 'it is told once');
+    // What comes later is announced all the same, and what is refused as soon as the server takes it.
+    const three = { ...TWO, name: 'three.example.com' };
+    world.drivers.register(three);
+    await world.clock.go(SECOND_MS);
+    assert.deepEqual(namesIn(world).toSorted(), [ONE.name, three.name, TWO.name]);
+    world.store.instead = () => undefined;
+    await world.clock.go(2 * MINUTE_MS);
+    assert.deepEqual(namesIn(world).toSorted(), [BAD.name, ONE.name, three.name, TWO.name]);
+  });
+
+test('a server that keeps another CSINode than it was given is not asked without end', async () => {
+  const world = await begun();
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  const { store } = world;
+  let patches = 0;
+  store.instead = (method, path, body) => {
+    if (method !== 'PATCH' || !path.startsWith(CSI_NODES)) return undefined;
+    patches += 1;
+    if (patches > 100) return refusal(500, 'asked without end');
+    const entries = ((body['spec'] as Json)['drivers'] as Json[]).map(({ allocatable: _, ...one }) => one);
+    const before = store.get(CSI_NODES, NODE) ?? {};
+    return { status: 200, body: store.put(CSI_NODES, { ...before, spec: { drivers: entries } }) };
+  };
+  world.drivers.register({ ...ONE, volumesMax: 9 });
+  for (let turn = 0; turn < 100; turn += 1) await world.clock.settle();
+  await world.clock.go(MINUTE_MS);
+  assert.ok(patches > 0 && patches <= 30, `${patches} times`);
+  assert.match(world.warned().join(), /keeps another CSINode/);
+});
+
 /** As csi-attacher of a driver that has no room here (KEP-4876). */
 function refuse(world: World, time: number, errorCode = 8): void {
   const spec = { ...specOf('late'), driver: ONE.name };

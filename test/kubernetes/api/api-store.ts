@@ -33,7 +33,7 @@ export class ApiStore {
   /** Paths beginning so are 403. */
   readonly denied = new Set<string>();
   /** Asked before each answer: another one in its place. */
-  instead: (method: string, path: string) => StoredAnswer | undefined = () => undefined;
+  instead: (method: string, path: string, body: Json) => StoredAnswer | undefined = () => undefined;
   /** All that was asked: `GET /api/v1/pods?…`. */
   readonly asked: string[] = [];
   pageObjectsMax = 1_000;
@@ -115,7 +115,7 @@ export class ApiStore {
   answer(method: string, target: string, body: Json = {}): StoredAnswer {
     this.asked.push(`${method} ${target}`);
     const { pathname, searchParams } = new URL(target, 'https://server');
-    const other = this.instead(method, target);
+    const other = this.instead(method, target, body);
     if (other !== undefined) return other;
     if ([...this.denied].some((one) => pathname.startsWith(one)))
       return refusal(403, `${pathname} is forbidden`);
@@ -141,7 +141,7 @@ export class ApiStore {
   watch(target: string, watching: Watching): StoredAnswer | (() => void) {
     this.asked.push(`WATCH ${target}`);
     const { pathname, searchParams } = new URL(target, 'https://server');
-    const other = this.instead('WATCH', target);
+    const other = this.instead('WATCH', target, {});
     if (other !== undefined) return other;
     if ([...this.denied].some((one) => pathname.startsWith(one)))
       return refusal(403, `${pathname} is forbidden`);

@@ -129,6 +129,16 @@ test('A-002, A-011, A-050, A-052, KV-I3: a driver that appears is admitted, and 
   assert.deepEqual(world.registry.refused(), []);
 });
 
+test('A-025: topology keys and values are what labels are', async () => {
+  const segments = {
+    zone: 'A.b-c_1',
+    'topology.example.com/Rack_1': 'r'.repeat(63),
+    [`${'k'.repeat(63)}`]: '',
+  };
+  const { world } = await registered({ segments });
+  assert.deepEqual(world.registry.get(DRIVER)?.topology, segments);
+});
+
 test('A-051, A-052: a topology without its capability means nothing, and zero volumes is no limit', async () => {
   const { world } = await registered({ segments: { 'a/zone': 'z1' }, constrained: false });
   const { topology, volumesMax } = world.registry.get(DRIVER) ?? assert.fail();
@@ -281,6 +291,21 @@ const INVALID: readonly (readonly [
     { segments: { 'a/zone': '1', 'a/Zone': '2' } },
     /topology keys/,
   ],
+  [
+    'A-025: a topology value that is no label',
+    {},
+    { segments: { 'a/rack': 'rack 7, left' } },
+    /"rack 7, left"/,
+  ],
+  ['A-025: a topology value of 64 bytes', {}, { segments: { 'a/rack': 'r'.repeat(64) } }, /"r{64}".*63/],
+  ['A-025: a topology key that is no label', {}, { segments: { 'a/b/rack': '7' } }, /"a\/b\/rack"/],
+  [
+    'A-025: a topology key with a prefix that is no name',
+    {},
+    { segments: { 'A_b/rack': '7' } },
+    /"A_b\/rack"/,
+  ],
+  ['A-025: a topology key without a name', {}, { segments: { 'a.example/': '7' } }, /"a.example\/"/],
 ];
 
 for (const [what, says, answers, reason] of INVALID) {
