@@ -12,8 +12,8 @@ export interface NodeMarks {
   readonly nodeIds: string | undefined;
   /** Labels that the Node lacks. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Labels that have another value than the driver says. They are left as they are, and told. */
-  readonly collisions: readonly string[];
+  /** By driver: labels that have another value than it says. They are left as they are, and told. */
+  readonly collisions: ReadonlyMap<string, readonly string[]>;
 }
 
 /** A larger one is no 32-bit number, and the server refuses it. */
@@ -74,13 +74,16 @@ export function nodeMarks(
   for (const { name, nodeId } of here) ids.set(name, nodeId);
   const isSame = ids.size === before.size && [...ids].every(([name, id]) => before.get(name) === id);
   const lacking = new Map<string, string>();
-  const collisions: string[] = [];
+  const collisions = new Map<string, string[]>();
   for (const { name, topology } of here)
     for (const [key, value] of Object.entries(topology)) {
       const known = labels[key] ?? lacking.get(key);
       if (known === undefined) lacking.set(key, value);
       else if (known !== value)
-        collisions.push(`driver ${name} says ${key}=${value}, and the Node has ${key}=${String(known)}`);
+        collisions.set(name, [
+          ...(collisions.get(name) ?? []),
+          `driver ${name} says ${key}=${value}, and the Node has ${key}=${String(known)}`,
+        ]);
     }
   return {
     nodeIds: isSame ? undefined : JSON.stringify(Object.fromEntries([...ids].sort())),

@@ -1,23 +1,13 @@
 /** The CSINode object of this node, and marks on its Node: by them the scheduler knows which drivers are here. */
-import type { ApiFailure, ApiResult } from '../../kubernetes/api/api-failure.ts';
-import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
-import { csiNodePath, csiNodesPath, nodePath } from '../../kubernetes/api/resource-path.ts';
-import { createObject, deleteObject, patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
-import {
-  type AnnouncedDriver,
-  type DriverEntry,
-  driverEntries,
-  entriesIn,
-  NODE_IDS,
-  nodeMarks,
-  ownerUidOf,
-} from './driver-announcement.ts';
+import type { AnnouncedDriver, DriverEntry } from './driver-announcement.ts';
+import { DriverWriter } from './driver-writer.ts';
 import type { AnnouncingDrivers } from './standing-watch.ts';
 
 export interface DriverReportParts {
@@ -53,6 +43,8 @@ const RENAMED_MS = 60_000;
 /** However many volumes are refused meanwhile. */
 const LIMIT_MS = 10_000;
 const RENAMED_TEXT = `nothing new is attached before the CSINode has said so for ${RENAMED_MS / 1_000} s`;
+/** What drivers say that come and go, each under another name, is told again rather than kept for ever. */
+const TOLD_MAX = 1_000;
 const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
 
 interface Renaming {
@@ -74,6 +66,7 @@ export function createDriverReport(parts: DriverReportParts): DriverReport {
 
 class ReportOfDrivers implements DriverReport {
   readonly #parts: DriverReportParts;
+  readonly #writer: DriverWriter;
   #drivers: AnnouncingDrivers | undefined;
   /** Host clock: since when a driver that was registered in this life is not. */
   readonly #goneMs = new Map<string, number>();
@@ -87,12 +80,18 @@ class ReportOfDrivers implements DriverReport {
   #isStopped = false;
   #nodeUid: string | undefined;
   readonly #retries = new Retries(RETRY);
-  #told = '';
+  /** The last text of each thing that was told of. */
+  readonly #told = new Map<string, string>();
   #cancel: Cancel = () => {};
   readonly #cancels: Cancel[] = [];
 
   constructor(parts: DriverReportParts) {
     this.#parts = parts;
+    this.#writer = new DriverWriter({
+      ...parts,
+      tell: (about, message) => this.#tell(about, message),
+      onEntries: (entries) => this.#noteRenamed(entries),
+    });
   }
 
   begin(drivers: AnnouncingDrivers): void {
@@ -149,9 +148,9 @@ class ReportOfDrivers implements DriverReport {
   }
 
   /** What an attachment was made for is the name that the CSINode had then, and it is detached by that. */
-  #noteRenamed(entries: readonly DriverEntry[], here: readonly AnnouncedDriver[]): void {
+  #noteRenamed(entries: readonly DriverEntry[]): void {
     const { clock, log } = this.#parts;
-    for (const { name, nodeId: to } of here) {
+    for (const { name, nodeId: to } of this.#here()) {
       const from = entries.find((one) => one.name === name)?.['nodeID'];
       const known = this.#renaming.get(name);
       if (typeof from === 'string' && from !== to && known?.to !== to) {
@@ -196,7 +195,7 @@ class ReportOfDrivers implements DriverReport {
     this.#isWriting = false;
     if (this.#isStopped) return;
     if (failure !== undefined && failure.code !== 'conflict')
-      this.#tell(`the API server says: ${failure.message}`);
+      this.#tell('all', `the API server says: ${failure.message}`);
     if (this.#isAgain) return void this.#write();
     const isRepeated = failure?.code === 'conflict';
     const waitMs =
@@ -209,7 +208,8 @@ class ReportOfDrivers implements DriverReport {
     const { clock } = this.#parts;
     const waits = [...this.#goneMs.values()].map((sinceMs) => sinceMs + GONE_MS - clock.nowMs());
     // One that is past its time is kept because something of it stands.
-    return Math.min(AGAIN_MS, ...waits.map((waitMs) => (waitMs > 0 ? waitMs : GONE_MS)));
+    const leastMs = Math.min(AGAIN_MS, ...waits.map((waitMs) => (waitMs > 0 ? waitMs : GONE_MS)));
+    return Math.min(leastMs, this.#writer.untilDueMs() ?? AGAIN_MS);
   }
 
   /** Those that have been gone for long, and of which nothing stands. */
@@ -223,78 +223,23 @@ class ReportOfDrivers implements DriverReport {
 
   /** The answer: what went wrong. */
   async #reconcile(): Promise<ApiFailure | undefined> {
-    const { node } = this.#parts;
-    const seen = node.current();
-    const here = this.#here();
+    const seen = this.#parts.node.current();
+    const here = this.#announced();
     // Without a Node there is nobody to own it; its coming is a reason to look again.
     if (seen === undefined || (here.length === 0 && this.#goneMs.size === 0)) return undefined;
     const gone = this.#gone();
-    // As with the kubelet: whoever reads of a driver in the CSINode finds its labels on the Node, before and after.
-    const marked = await this.#writeNode(seen, new Set());
-    if (marked !== undefined) return marked;
-    const csiNode = await this.#writeCsiNode(seen, gone);
-    if (!csiNode.ok) return csiNode.failure;
-    const cleared = gone.size === 0 ? undefined : await this.#writeNode(seen, gone);
-    if (cleared === undefined) for (const name of gone) this.#goneMs.delete(name);
-    return cleared;
+    const failure = await this.#writer.write(seen, here, gone);
+    if (failure === undefined) for (const name of gone) this.#goneMs.delete(name);
+    return failure;
   }
 
-  async #writeCsiNode(node: ApiObjectEnvelope, gone: ReadonlySet<string>): Promise<ApiResult<unknown>> {
-    const { transport, nodeName } = this.#parts;
-    const here = this.#announced();
-    const path = csiNodePath(nodeName);
-    const read = await readOne(transport, path);
-    if (!read.ok && read.failure.code !== 'absent') return read;
-    if (read.ok && ownerUidOf(read.value.value) !== node.uid) {
-      this.#tell(`CSINode ${nodeName} belongs to another Node than the one of today, and is made anew`);
-      const deleted = await deleteObject(transport, path, read.value.uid);
-      if (!deleted.ok && deleted.failure.code !== 'absent') return deleted;
-    } else if (read.ok) {
-      const entries = entriesIn(read.value.value);
-      this.#noteRenamed(entries, here);
-      const drivers = driverEntries(entries, here, gone);
-      if (drivers === undefined) return read;
-      const patched = await patchObject(transport, {
-        path,
-        before: read.value,
-        change: { spec: { drivers } },
-      });
-      // One that is to be another under its old name comes by the next look.
-      return patched.ok ? this.#writeCsiNode(node, gone) : patched;
-    }
-    return createObject(transport, csiNodesPath(), {
-      apiVersion: 'storage.k8s.io/v1',
-      kind: 'CSINode',
-      metadata: {
-        name: nodeName,
-        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: node.uid }],
-      },
-      spec: { drivers: driverEntries([], here, new Set()) ?? [] },
-    });
-  }
-
-  async #writeNode(seen: ApiObjectEnvelope, gone: ReadonlySet<string>): Promise<ApiFailure | undefined> {
-    const { transport, node, nodeName } = this.#parts;
-    const before = node.current() ?? seen;
-    const { nodeIds, labels, collisions } = nodeMarks(before.value, this.#here(), gone);
-    if (collisions.length > 0) this.#tell(`topology value collision: ${collisions.join('; ')}`);
-    if (nodeIds === undefined && Object.keys(labels).length === 0) return undefined;
-    const patched = await patchObject(transport, {
-      path: nodePath(nodeName),
-      before,
-      labels,
-      ...(nodeIds === undefined ? {} : { annotations: { [NODE_IDS]: nodeIds } }),
-      change: {},
-    });
-    if (!patched.ok) return patched.failure;
-    node.learn(patched.value);
-    return undefined;
-  }
-
-  /** Each text once, until another one comes. */
-  #tell(message: string): void {
-    if (message === this.#told) return;
-    this.#told = message;
+  /** Each text once, until another one comes about the same. */
+  #tell(about: string, message: string | undefined): void {
+    if (message === this.#told.get(about)) return;
+    this.#told.delete(about);
+    if (message === undefined) return;
+    if (this.#told.size >= TOLD_MAX) this.#told.clear();
+    this.#told.set(about, message);
     this.#parts.log.warn('drivers not announced', { message });
   }
 }

@@ -7,6 +7,7 @@ import {
   NodeServiceCapability_RPC_Type as Node,
   PluginCapability_Service_Type as Service,
 } from '../../../plugins/csi/wire/generated/csi.ts';
+import { topologyBreach } from '../../../plugins/csi/driver/topology-label.ts';
 import { isDriverName } from '../../../plugins/volume.ts';
 import { type Duty, expectOk } from './duty.ts';
 import type { Life } from '../rig/life.ts';
@@ -75,6 +76,8 @@ async function nodeInfo({ rig: { client, facts } }: Life, notes: Notes): Promise
   );
   const keys = new Set(segments.map(([key]) => key.toLowerCase()));
   notes.expect(keys.size === segments.length, 'topology keys differ by case only');
+  const breach = topologyBreach(accessibleTopology?.segments ?? {});
+  notes.expect(breach === undefined, breach ?? '');
   const again = await client.call(NodeService.nodeGetInfo, {});
   if (expectOk(notes, 'NodeGetInfo again', again))
     notes.expect(again.reply.nodeId === nodeId, `node_id was "${nodeId}", then "${again.reply.nodeId}"`);

@@ -16,6 +16,7 @@ import {
   PluginCapability_Service_Type as PluginService,
 } from '../wire/generated/csi.ts';
 import { RegistrationService } from '../wire/generated/pluginregistration.ts';
+import { topologyBreach } from './topology-label.ts';
 import { failureOf, methodName, shown, STATUS_UNIMPLEMENTED } from '../wire/status.ts';
 
 /** The kubelet's own. */
@@ -126,16 +127,17 @@ export async function questionDriver(
   if (!plugin.ok) return plugin;
   const node = await ask(host, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
   if (!node.ok) return node;
-  const breach = nodeInfoBreach(node.value);
+  const services = servicesOf(plugin.value.capabilities);
+  const constrained = services.has(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS);
+  const topology = constrained ? { ...node.value.accessibleTopology?.segments } : {};
+  const breach = nodeInfoBreach(node.value) ?? topologyBreach(topology);
   if (breach !== undefined) return invalid(`${name}: ${breach}`);
   const nodeCapabilities = await ask(host, endpoint, name, NodeService.nodeGetCapabilities, {}, QUESTION_MS);
   if (!nodeCapabilities.ok) return nodeCapabilities;
-  const services = servicesOf(plugin.value.capabilities);
   const controllerCapabilities = services.has(PluginService.CONTROLLER_SERVICE)
     ? await ask(host, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
     : undefined;
   if (controllerCapabilities?.ok === false) return controllerCapabilities;
-  const constrained = services.has(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS);
   return ok({
     name,
     endpoint,
@@ -144,7 +146,7 @@ export async function questionDriver(
     vendorVersion,
     nodeId: node.value.nodeId,
     volumesMax: volumesMaxIn(node.value),
-    topology: constrained ? { ...node.value.accessibleTopology?.segments } : {},
+    topology,
     nodeCapabilities: rpcTypes(nodeCapabilities.value.capabilities),
     controllerCapabilities: controllerCapabilities && rpcTypes(controllerCapabilities.value.capabilities),
     registeredAtMs: host.nowMs(),
