@@ -70,6 +70,18 @@ test('INV-28: a hung call holds up no other call', async (t) => {
   void stuck;
 });
 
+test('INV-28: as many hung calls as there may be brokers hold up no other call', async (t) => {
+  const now = performance.now.bind(performance);
+  // What takes a second has soon taken a quarter of an hour.
+  t.mock.method(performance, 'now', () => now() * 1_000);
+  const brokers = pool(t, { deadlineMs: START_MS_MAX, removeTreeDeadlineMs: 600_000, pathBrokersMax: 2 });
+  const hung = [HANG, HANG].map((path) => brokers.call('removeTree', { path }));
+  await answer(brokers, FINE);
+  await answer(brokers, FINE);
+  assert.equal(brokers.pids().length, 3);
+  void hung;
+});
+
 test('a call past its deadline settles when its broker is really gone, and another takes its place', async (t) => {
   const brokers = pool(t, { deadlineMs: START_MS_MAX });
   const pid = await answer(brokers, FINE);
