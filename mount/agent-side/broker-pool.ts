@@ -1,19 +1,12 @@
 /** The path brokers: one call at a time each, more of them while calls wait, and a kill for a call that is overdue. */
-import { BrokerMembers } from './broker-members.ts';
-import { type BrokerProcess, startBroker } from './broker-process.ts';
+import { startBroker } from './broker-process.ts';
 import { type BrokerPoolOptions, POOL_BOUNDS, type PoolBounds } from './broker-pool-options.ts';
 import { failLost, failUnbegun } from './lost-call.ts';
 import { BrokerQueue } from './broker-queue.ts';
+import { type CallCompany, type Member, PathMembers, type Pending } from './broker-pool-members.ts';
 import type { PathCall, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
-import type { Result } from '../failure.ts';
-
-/** How the caller goes along with a long call. */
-export interface CallCompany {
-  /** The call goes on and has seen so many entries; its deadline begins anew. */
-  readonly onSign: (seen: number) => void;
-  /** Ends the call: `no-longer-wanted`, with effect `unknown` once it has begun. */
-  readonly signal: AbortSignal;
-}
+import { done, type Result } from '../failure.ts';
+import type { AbsolutePath } from '../host.ts';
 
 export interface BrokerPool {
   /**
@@ -26,6 +19,8 @@ export interface BrokerPool {
     args: PathCalls[Kind]['args'],
     company?: CallCompany,
   ): Promise<PathCalls[Kind]['result']>;
+  /** Does a broker answer a question about `/`? Before all calls that wait, by one broker more if need be. */
+  answers(): Promise<Result<void>>;
   /** Killed brokers that have not ended: they sit in the kernel, and so do their calls. */
   abandoned(): number;
   /** Pids of all brokers that have not ended, for tests and status. */
@@ -38,29 +33,8 @@ export interface BrokerPool {
 const ABANDONED_MAX = 64;
 /** A call waits this long for a busy broker before another is started (a start costs some 50 ms). */
 const PATIENCE_MS = 50;
-/** A call that runs longer seems to hang. On a busy machine each further broker makes all calls slower. */
-const STUCK_MS = 500;
 const CLOSE_MS = 1_000;
-
-interface Pending {
-  readonly id: number;
-  readonly call: PathCall;
-  readonly deadlineMs: number;
-  readonly settle: (result: Result<unknown>) => void;
-  readonly company: CallCompany | undefined;
-  /** It fires at the deadline of the call, once that has begun. */
-  timer: NodeJS.Timeout | undefined;
-}
-
-type Phase = 'starting' | 'idle' | 'busy' | 'overdue' | 'leaving';
-
-interface Member {
-  readonly broker: BrokerProcess;
-  phase: Phase;
-  begunMs: number;
-  pending: Pending | undefined;
-  idleTimer: NodeJS.Timeout | undefined;
-}
+const ROOT = '/' as AbsolutePath;
 
 export function createBrokerPool(options: BrokerPoolOptions): BrokerPool {
   return new PathBrokers(options);
@@ -68,7 +42,7 @@ export function createBrokerPool(options: BrokerPoolOptions): BrokerPool {
 
 class PathBrokers implements BrokerPool {
   readonly #options: BrokerPoolOptions & PoolBounds;
-  readonly #members = new BrokerMembers<Member>();
+  readonly #members = new PathMembers();
   readonly #waiting = new BrokerQueue<Pending>();
   #lastId = 0;
   #growth: NodeJS.Timeout | undefined;
@@ -82,11 +56,20 @@ class PathBrokers implements BrokerPool {
     args: PathCalls[Kind]['args'],
     company?: CallCompany,
   ): Promise<PathCalls[Kind]['result']> {
-    const call = { kind, args } as PathCall;
+    const answer = this.#ask({ kind, args } as PathCall, 'add', company);
+    return answer as Promise<PathCalls[Kind]['result']>;
+  }
+
+  async answers(): Promise<Result<void>> {
+    const answer = await this.#ask({ kind: 'inspect', args: { path: ROOT } }, 'addFirst');
+    return answer.ok ? done : answer;
+  }
+
+  #ask(call: PathCall, add: 'add' | 'addFirst', company?: CallCompany): Promise<Result<unknown>> {
     if (this.#members.isClosing) return Promise.resolve(failUnbegun(call, 'broker-lost'));
     if (company?.signal.aborted) return Promise.resolve(failUnbegun(call, 'no-longer-wanted'));
     const { removeTreeDeadlineMs, waitsForEver, deadlinesMs } = this.#options;
-    const deadlineMs = deadlinesMs?.[kind] ?? this.#options.deadlineMs;
+    const deadlineMs = deadlinesMs?.[call.kind] ?? this.#options.deadlineMs;
     return new Promise((resolve) => {
       this.#lastId += 1;
       const onAbort = (): void => this.#abort(pending);
@@ -97,12 +80,12 @@ class PathBrokers implements BrokerPool {
         company,
         settle: (result) => {
           company?.signal.removeEventListener('abort', onAbort);
-          (resolve as (result: Result<unknown>) => void)(result);
+          resolve(result);
         },
         timer: undefined,
       };
       company?.signal.addEventListener('abort', onAbort, { once: true });
-      this.#waiting.add(pending, waitsForEver ? undefined : deadlineMs, () =>
+      this.#waiting[add](pending, waitsForEver ? undefined : deadlineMs, () =>
         pending.settle(failUnbegun(call, 'deadline-passed')),
       );
       this.#pump();
@@ -110,7 +93,7 @@ class PathBrokers implements BrokerPool {
   }
 
   abandoned(): number {
-    return this.#count('overdue');
+    return this.#members.count('overdue');
   }
 
   pids(): readonly number[] {
@@ -134,6 +117,7 @@ class PathBrokers implements BrokerPool {
     const member: Member = {
       phase: 'starting',
       begunMs: 0,
+      signMs: 0,
       pending: undefined,
       idleTimer: undefined,
       broker: startBroker('path', this.#options, {
@@ -151,37 +135,47 @@ class PathBrokers implements BrokerPool {
 
   /** Gives waiting calls to idle brokers, and sees to it that there will be one for the rest. */
   #pump(): void {
+    this.#give();
+    if (this.#waiting.size === 0) return;
+    if (this.#members.working() === 0) this.#grow();
+    else this.#growth ??= setTimeout(() => this.#grow(), PATIENCE_MS);
+  }
+
+  #give(): void {
     for (const member of this.#members) {
       if (this.#waiting.size === 0) return;
       if (member.phase === 'idle') this.#begin(member);
     }
-    if (this.#waiting.size === 0) return;
-    if (this.#working() === 0) this.#grow();
-    else this.#growth ??= setTimeout(() => this.#grow(), PATIENCE_MS);
   }
 
-  /** One at a time: when it listens, or another call is overdue, the queue is looked at again. */
+  /** One at a time. The queue is looked at again when it listens, when a call is overdue, and when one is silent. */
   #grow(): void {
     clearTimeout(this.#growth);
     this.#growth = undefined;
-    if (this.#waiting.size === 0 || this.#members.isClosing || this.#count('starting') > 0) return;
-    if (this.#working() >= this.#options.pathBrokersMax || this.#count('overdue') >= ABANDONED_MAX) return;
-    if (this.#working() < this.#options.crowdBrokersMax || this.#allStuck()) this.#start();
+    this.#give();
+    if (this.#waiting.size === 0 || this.#members.isClosing || this.#members.count('starting') > 0) return;
+    if (this.#mayGrow()) this.#start();
     else this.#growth = setTimeout(() => this.#grow(), PATIENCE_MS);
   }
 
-  /** Every call that runs seems to hang. */
-  #allStuck(): boolean {
-    const sinceMs = performance.now() - STUCK_MS;
-    return [...this.#members].every(({ phase, begunMs }) => phase !== 'busy' || begunMs <= sinceMs);
+  #mayGrow(): boolean {
+    const { pathBrokersMax, crowdBrokersMax } = this.#options;
+    const more = this.#waiting.hasFirst ? 1 : 0;
+    const [silent, working] = [this.#members.silent(), this.#members.working()];
+    if (working - silent >= pathBrokersMax + more) return false;
+    if (this.#members.count('overdue') + silent >= ABANDONED_MAX + more) return false;
+    return working < crowdBrokersMax || this.#members.allStuck();
   }
 
   #begin(member: Member): void {
-    const pending = this.#waiting.next();
+    // The one broker more is for what needs no turn.
+    const isTurn = this.#members.count('busy') - this.#members.silent() < this.#options.pathBrokersMax;
+    const pending = this.#waiting.next(isTurn);
     if (pending === undefined) return;
     clearTimeout(member.idleTimer);
     member.phase = 'busy';
     member.begunMs = performance.now();
+    member.signMs = member.begunMs;
     member.pending = pending;
     pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
     member.broker.keepAgentAlive(true);
@@ -198,6 +192,7 @@ class PathBrokers implements BrokerPool {
     const { pending } = member;
     if (pending?.id !== id || member.phase !== 'busy') return;
     clearTimeout(pending.timer);
+    member.signMs = performance.now();
     pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
     pending.company?.onSign(seen);
   }
@@ -230,7 +225,7 @@ class PathBrokers implements BrokerPool {
     else this.#pump();
     if (member.phase !== 'idle') return;
     member.idleTimer = setTimeout(() => {
-      if (this.#working() > this.#options.idleBrokersMin) this.#leave(member);
+      if (this.#members.working() > this.#options.idleBrokersMin) this.#leave(member);
     }, this.#options.idleMsMax).unref();
   }
 
@@ -257,16 +252,6 @@ class PathBrokers implements BrokerPool {
 
   #refuseAll(): void {
     for (const pending of this.#waiting.takeAll()) pending.settle(failUnbegun(pending.call, 'broker-lost'));
-  }
-
-  #working(): number {
-    return this.#count('starting', 'idle', 'busy');
-  }
-
-  #count(...phases: readonly Phase[]): number {
-    let found = 0;
-    for (const { phase } of this.#members) if (phases.includes(phase)) found += 1;
-    return found;
   }
 }
 

@@ -1,5 +1,5 @@
 /** The walk that gives a volume to a group, put together from parts that path brokers do. */
-import type { CallCompany } from './broker-pool.ts';
+import type { CallCompany } from './broker-pool-members.ts';
 import { type Failure, fail, ok, type Result } from '../failure.ts';
 import {
   type LinkedName,

@@ -1,4 +1,4 @@
-/** The brokers of the real host: one for tools, and pools of path brokers that do not wait for each other. */
+/** The brokers of the real host: for tools, and pools of path brokers, that do not wait for each other. */
 import { type BrokerPool, createBrokerPool } from './broker-pool.ts';
 import type { HostDeadlines } from './host-deadlines.ts';
 import { type BrokerPrograms, IMMUTABLE_MOUNT_POINTS } from '../broker/broker-protocol.ts';
@@ -16,8 +16,11 @@ export interface HostBrokersParts {
 }
 
 export interface HostBrokers {
+  /** Nothing keeps these tools waiting. */
   readonly tools: ToolBroker;
-  /** Tools that wait for a server take no turn from the others. */
+  /** Tools that wait for a device take no turn from the others. */
+  readonly deviceTools: ToolBroker;
+  /** Tools that wait for a server take none from either. */
   readonly remoteTools: ToolBroker;
   readonly paths: BrokerPool;
   /** A walk takes as long as the volume is large, and other calls do not wait for it. */
@@ -33,6 +36,8 @@ export interface HostBrokers {
   close(): Promise<void>;
 }
 
+/** Tools that wait cost no processor, and so many devices, or servers, may hang before another one waits. */
+const WAITING_TOOLS_MAX = 64;
 const WALK_BROKERS_MAX = 4;
 /** So many file systems may hang before the look at another one waits. */
 const PROBE_BROKERS_MAX = 16;
@@ -46,7 +51,8 @@ export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadli
   const pathStart = { ...start, words };
   const patient = { ...pathStart, waitsForEver: true, idleBrokersMin: 0 };
   const tools = createToolBroker(start);
-  const remoteTools = createToolBroker(start);
+  const deviceTools = createToolBroker({ ...start, runningMax: WAITING_TOOLS_MAX });
+  const remoteTools = createToolBroker({ ...start, runningMax: WAITING_TOOLS_MAX });
   const paths = createBrokerPool({
     ...pathStart,
     deadlineMs: deadlines.path,
@@ -78,9 +84,10 @@ export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadli
     pathBrokersMax: MEASURE_BROKERS_MAX,
     crowdBrokersMax: 1,
   });
-  const all = [paths, walks, probes, measures, tools, remoteTools];
+  const all = [paths, walks, probes, measures, tools, deviceTools, remoteTools];
   return {
     tools,
+    deviceTools,
     remoteTools,
     paths,
     walks,

@@ -44,6 +44,8 @@ export interface LinuxHostParts {
 export interface LinuxHost extends Host {
   /** Ends the brokers; settles within about a second. Unmounts nothing. Later calls are `broker-lost`. */
   close(): Promise<void>;
+  /** Does a helper answer, asked about `/`? However many calls wait or hang: it waits for none of them. */
+  answers(): Promise<Result<void>>;
   /** Calls past their deadline that the kernel does not let go of: each holds its key. */
   abandonedCalls(): number;
   /** Pids of all brokers, for tests and status. */
@@ -60,13 +62,12 @@ const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost> {
   const deadlines = { ...DEADLINES_MS, ...parts.deadlinesMs };
   const brokers = createHostBrokers(parts, deadlines);
-  const { tools, paths, walks } = brokers;
+  const { deviceTools, paths, walks } = brokers;
   const ask = <Kind extends PathCallKind>(kind: Kind, args: PathCalls[Kind]['args']) =>
     paths.call(kind, args);
   const stampAgeMs = parts.stampAgeMs ?? STAMP_AGE_MS;
   // Two writes of one file would share their temporary file.
   const inTurn = createTurns();
-  const effects = createMountEffects(brokers, ask, deadlines);
   return {
     ...CLOCK,
     random: Math.random,
@@ -103,7 +104,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     ...createQuestions(brokers, deadlines),
     findHolders: (target) => ask('findHolders', { target }),
     findPlaceHolders: (places, within) => ask('findPlaceHolders', { places, within, except: brokers.pids() }),
-    ...createDeviceCalls(tools, ask, deadlines),
+    ...createDeviceCalls(deviceTools, ask, deadlines),
     ...createIscsi({
       runTool: (request) => brokers.remoteTools.run(request),
       readSessions: () => ask('readIscsiSessions', { path: ISCSI_SYSFS }),
@@ -114,9 +115,10 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
       ...{ clock: CLOCK, lookMs: parts.walkLookMs, ageMs: stampAgeMs },
       change: (part, company) => walks.call('changeOwnershipPart', part, company),
     }),
-    ...effects,
+    ...createMountEffects(brokers, ask, deadlines),
     call: parts.remote,
     watch: parts.watch,
+    answers: () => paths.answers(),
     abandonedCalls: brokers.abandoned,
     brokers: brokers.pids,
     close: brokers.close,

@@ -1,4 +1,4 @@
-/** What the host does by tools: mount(8), umount(8) and systemd-notify(1), each in the broker that runs tools. */
+/** What the host does by tools: mount(8), umount(8) and systemd-notify(1), each in a broker that runs tools. */
 import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
 import { createTurns } from '../process/turns.ts';
@@ -22,16 +22,18 @@ export type Ask = <Kind extends PathCallKind>(
 
 export interface MountTools {
   readonly tools: ToolBroker;
+  /** For what may wait for a device, or for nobody knows what. */
+  readonly deviceTools: ToolBroker;
   /** For what may wait for a server. */
   readonly remoteTools: ToolBroker;
 }
 
 export function createMountEffects(
-  { tools, remoteTools }: MountTools,
+  { tools, deviceTools, remoteTools }: MountTools,
   ask: Ask,
   deadlines: HostDeadlines,
 ): MountEffects {
-  // One mount.nfs(8) waits for a server that is silent, and not all: its broker has few turns.
+  // One mount.nfs(8) waits for a server that is silent, and not all: the turns of its broker are for other servers.
   const inTurnOfServer = createTurns();
   /** mount(8) and umount(8) resolve links in a target; a target of ours has none. */
   async function refuseLinks(target: AbsolutePath): Promise<Result<void>> {
@@ -43,10 +45,10 @@ export function createMountEffects(
     code: Failure['code'],
     target: AbsolutePath,
     { isWalked }: WalkedTarget,
-    broker = tools,
+    broker: ToolBroker,
   ): Promise<Result<void>> {
     const straight = isWalked === true ? done : await refuseLinks(target);
-    return straight.ok ? runOrFail(broker, request, code) : straight;
+    return straight.ok ? doneOrFail(request.tool, await broker.run(request), code) : straight;
   }
   const unmountTogether = createTogether(async (targets: readonly AbsolutePath[]) => {
     const report = await tools.run({
@@ -71,14 +73,15 @@ export function createMountEffects(
       const run = (broker: ToolBroker) => act(tool, 'mount-failed', request.target, request, broker);
       return request.fsType === 'nfs'
         ? inTurnOfServer(serverOf(request), () => run(remoteTools))
-        : run(tools);
+        : run(asksNobody(request) ? tools : deviceTools);
     },
     unmount: async (target, walked = {}) => {
       if (walked.isWalked === true && walked.isMemory === true)
         return doneOrFail('umount', about('umount', target, await unmountTogether(target)), 'unmount-failed');
       const plain = walked.isRemote === true ? ['--internal-only', '--no-canonicalize'] : [];
       const request = { tool: 'umount', argv: [...plain, '--', target], deadlineMs: deadlines.unmount };
-      const broker = walked.isRemote === true ? remoteTools : tools;
+      // A disk writes what it has before it lets go.
+      const broker = walked.isRemote === true ? remoteTools : deviceTools;
       return act(request, 'unmount-failed', target, walked, broker);
     },
     notify: async (state) => {
@@ -87,11 +90,8 @@ export function createMountEffects(
       // As the agent, not as the broker: NotifyAccess=main looks at the sender.
       const argv = [`--pid=${process.pid}`, '--', ...state.split('\n').filter((line) => line !== '')];
       const environment = { NOTIFY_SOCKET: socket };
-      return runOrFail(
-        tools,
-        { tool: 'systemd-notify', argv, deadlineMs: deadlines.notify, environment },
-        'input-output',
-      );
+      const request = { tool: 'systemd-notify', argv, deadlineMs: deadlines.notify, environment };
+      return doneOrFail(request.tool, await tools.runFirst(request), 'input-output');
     },
   };
 }
@@ -118,15 +118,12 @@ function isMemory({ fsType }: MountRequest): boolean {
   return fsType === 'tmpfs' || fsType === 'hugetlbfs';
 }
 
-/** The exit code is a hint, the words behind it are for people: the caller asks the kernel. */
-async function runOrFail(
-  tools: ToolBroker,
-  request: ToolRequest,
-  code: Failure['code'],
-): Promise<Result<void>> {
-  return doneOrFail(request.tool, await tools.run(request), code);
+/** A bind gives a second name to what is there, and reads nothing of it. */
+function asksNobody(request: MountRequest): boolean {
+  return isMemory(request) || request.fsType === 'bind';
 }
 
+/** The exit code is a hint, the words behind it are for people: the caller asks the kernel. */
 function doneOrFail(tool: string, report: ToolAnswer, code: Failure['code']): Result<void> {
   if (!report.ok) return report;
   const { exitCode, deadlinePassed } = report.value;

@@ -1,4 +1,4 @@
-/** The agent's side of the one broker that runs tools. */
+/** The agent's side of a broker that runs tools. */
 import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
 import { BrokerQueue } from './broker-queue.ts';
@@ -12,6 +12,8 @@ export interface ToolBroker {
    * effect `unknown`. A request that waits longer than its deadline for its turn is `deadline-passed`, effect `none`.
    */
   run(request: ToolRequest): Promise<ToolAnswer>;
+  /** As `run`, before all that wait, and without a turn: for what is asked one at a time and must not wait. */
+  runFirst(request: ToolRequest): Promise<ToolAnswer>;
   /** Tools that were killed at their deadline and have not ended: they sit in the kernel. */
   abandoned(): number;
   /** Pids of the brokers that have not ended. */
@@ -48,6 +50,8 @@ interface Member {
 export interface ToolBrokerOptions extends BrokerStart {
   /** How long the broker stays when there is nothing to do; a minute unless said otherwise. */
   readonly idleMsMax?: number;
+  /** How many tools run at a time. More than the default is for those that wait, and not for a processor. */
+  readonly runningMax?: number;
 }
 
 export function createToolBroker(start: ToolBrokerOptions): ToolBroker {
@@ -67,11 +71,19 @@ class OneToolBroker implements ToolBroker {
   }
 
   run(request: ToolRequest): Promise<ToolAnswer> {
+    return this.#enqueue(request, 'add');
+  }
+
+  runFirst(request: ToolRequest): Promise<ToolAnswer> {
+    return this.#enqueue(request, 'addFirst');
+  }
+
+  #enqueue(request: ToolRequest, add: 'add' | 'addFirst'): Promise<ToolAnswer> {
     if (this.#members.isClosing) return Promise.resolve(failTool(request, 'broker-lost', 'none'));
     return new Promise((settle) => {
       this.#lastId += 1;
       const pending: Pending = { id: this.#lastId, request, settle, timer: undefined, overdue: false };
-      this.#waiting.add(pending, request.deadlineMs, () =>
+      this.#waiting[add](pending, request.deadlineMs, () =>
         settle(failTool(request, 'deadline-passed', 'none')),
       );
       this.#pump();
@@ -95,8 +107,8 @@ class OneToolBroker implements ToolBroker {
   #pump(): void {
     if (this.#waiting.size === 0) return;
     this.#current ??= this.#startMember();
-    while (this.#current.ready && this.#hasRoom()) {
-      const pending = this.#waiting.next();
+    while (this.#current.ready) {
+      const pending = this.#waiting.next(this.#hasRoom());
       if (pending === undefined) return;
       this.#begin(this.#current, pending);
     }
@@ -104,7 +116,8 @@ class OneToolBroker implements ToolBroker {
 
   #hasRoom(): boolean {
     const abandoned = this.abandoned();
-    return this.#runningNow().length - abandoned < RUNNING_MAX && abandoned < ABANDONED_MAX;
+    const running = this.#runningNow().length - abandoned;
+    return running < (this.#start.runningMax ?? RUNNING_MAX) && abandoned < ABANDONED_MAX;
   }
 
   #begin(member: Member, pending: Pending): void {

@@ -1,5 +1,5 @@
 /** The question how much room something takes: whoever is silent is given up early, whoever counts goes on. */
-import type { CallCompany } from './broker-pool.ts';
+import type { CallCompany } from './broker-pool-members.ts';
 import { fail, type Result } from '../failure.ts';
 import type { Clock } from '../host.ts';
 import type { Usage, UsageQuestions, UsageRequest } from '../usage.ts';

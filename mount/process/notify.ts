@@ -1,11 +1,17 @@
 /** Tells systemd how we are: READY, STATUS, STOPPING and the watchdog's ping (sd_notify(3)). */
-import { assert } from '../failure.ts';
-import type { AbsolutePath, Cancel, Host } from '../host.ts';
+import { assert, type Result } from '../failure.ts';
+import type { Cancel, Host } from '../host.ts';
 import type { Log } from './log.ts';
 import { printable } from '../text/printable.ts';
 
+/** The host as those see it who tell systemd how it is. */
+export interface AnsweringHost extends Pick<Host, 'notify' | 'timer'> {
+  /** Does a broker answer a question about `/`? No other call holds it up. */
+  answers(): Promise<Result<void>>;
+}
+
 export interface NotifierParts {
-  readonly host: Pick<Host, 'notify' | 'inspect' | 'timer'>;
+  readonly host: AnsweringHost;
   readonly log: Log;
   /** WATCHDOG_USEC in milliseconds; undefined when nobody watches. */
   readonly watchdogMs: number | undefined;
@@ -28,7 +34,8 @@ const STATUS_BYTES_MAX = 256;
 
 /**
  * Guarantees: a ping goes out only when the event loop ran, the reconciler turned and a broker answered a question
- * about `/`; so a wedged agent is restarted. Restarting is safe: state is rebuilt, nothing is unmounted.
+ * about `/`; so a wedged agent is restarted. Restarting is safe: state is rebuilt, nothing is unmounted. What hangs of
+ * volumes keeps no ping: the next agent would meet it again.
  */
 export function createNotifier(parts: NotifierParts): Notifier {
   const { host, log } = parts;
@@ -80,7 +87,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
 
   async function ping(): Promise<void> {
     const turned = parts.turned();
-    const answered = await host.inspect('/' as AbsolutePath);
+    const answered = await host.answers();
     const well = turned && answered.ok;
     if (!well && wellBefore) log.error('watchdog not fed', { turned, brokerAnswered: answered.ok });
     wellBefore = well;

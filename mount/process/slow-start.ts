@@ -1,9 +1,10 @@
 /** Tells systemd that a start goes on: one longer than TimeoutStartSec= is ended unless it says so (sd_notify(3)). */
-import type { AbsolutePath, Cancel, Host } from '../host.ts';
+import type { Cancel } from '../host.ts';
 import type { Log } from './log.ts';
+import type { AnsweringHost } from './notify.ts';
 
 export interface SlowStartParts {
-  readonly host: Pick<Host, 'notify' | 'inspect' | 'timer'>;
+  readonly host: AnsweringHost;
   readonly log: Log;
 }
 
@@ -36,7 +37,7 @@ export function tellSlowStart({ host, log }: SlowStartParts): SlowStart {
   async function tell(startedForMs: number): Promise<void> {
     const seconds = startedForMs / 1_000;
     if (startedForMs > SLOW_START_MS_MAX) return log.error('start takes too long', { seconds });
-    const answered = await host.inspect('/' as AbsolutePath);
+    const answered = await host.answers();
     if (isOver) return;
     log.info('agent still starting', { seconds, brokerAnswered: answered.ok });
     const status = `starting for ${seconds} s: records, mounts and manifests are read`;

@@ -9,7 +9,7 @@ import type { WriteOptions } from '../../mount/temporary-file.ts';
 import type { Usage, UsageRequest } from '../../mount/usage.ts';
 import { usageOf } from './sim-usage.ts';
 import type { PlaceHolder, PlaceHolders } from '../../mount/holder/place-holder.ts';
-import type { CallCompany } from '../../mount/agent-side/broker-pool.ts';
+import type { CallCompany } from '../../mount/agent-side/broker-pool-members.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/ownership-part.ts';

@@ -59,18 +59,21 @@ test('one that the kernel refuses is told its own words, and the others stand', 
 /** Answers tools as `answer` does, a turn of the loop later; what needs a path is never asked. */
 function effectsOn(answer: (request: ToolRequest) => Awaited<ReturnType<ToolBroker['run']>>) {
   const asked: ToolRequest[] = [];
+  const run: ToolBroker['run'] = async (request) => {
+    asked.push(request);
+    await new Promise((resolve) => setImmediate(resolve));
+    return answer(request);
+  };
   const tools: ToolBroker = {
-    run: async (request) => {
-      asked.push(request);
-      await new Promise((resolve) => setImmediate(resolve));
-      return answer(request);
-    },
+    run,
+    runFirst: run,
     abandoned: () => 0,
     pids: () => [],
     close: async () => {},
   };
   const never = () => assert.fail('no path is asked about');
-  return { asked, effects: createMountEffects({ tools, remoteTools: tools }, never, DEADLINES_MS) };
+  const brokers = { tools, deviceTools: tools, remoteTools: tools };
+  return { asked, effects: createMountEffects(brokers, never, DEADLINES_MS) };
 }
 
 const TARGETS = ['/m/a', '/m/b', '/m/c'].map((path) => path as AbsolutePath);

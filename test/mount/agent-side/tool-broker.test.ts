@@ -40,6 +40,22 @@ test('several tools run at the same time in one broker, each with its own answer
   assert.equal(tools.pids().length, 1);
 });
 
+test('what goes first waits for no turn, and takes none from those that wait', async (t) => {
+  const tools = toolBroker(t, { runningMax: 1 });
+  const reason = below(scratchDirectory(t), 'reason-to-run');
+  writeFileSync(reason, '');
+  const until = `while [ -e ${reason} ]; do sleep 0.05; done`;
+  const ended: string[] = [];
+  const note = (name: string) => () => void ended.push(name);
+  const running = tools.run(run('sh', '-c', until)).then(note('running'));
+  const waiting = tools.run(run('true')).then(note('waiting'));
+  assert.deepEqual(verdict(await tools.runFirst(run('true'))), 'ok');
+  assert.deepEqual(ended, []);
+  unlinkSync(reason);
+  await Promise.all([running, waiting]);
+  assert.deepEqual(ended, ['running', 'waiting']);
+});
+
 test('a broker with nothing to do ends, not while a tool runs, and the next tool has another one', async (t) => {
   const tools = toolBroker(t, { idleMsMax: 1 });
   assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');

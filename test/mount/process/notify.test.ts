@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createNotifier, type Notifier, type NotifierParts } from '../../../mount/process/notify.ts';
-import { done, ok } from '../../../mount/failure.ts';
+import { done } from '../../../mount/failure.ts';
 import type { Log } from '../../../mount/process/log.ts';
-import { LOST, ROOT_FACTS } from './broker-answers.ts';
+import { LOST } from './lost-broker.ts';
 
 interface Stage {
   readonly notifier: Notifier;
@@ -33,7 +33,7 @@ function stage(rest: Partial<NotifierParts> = {}): Stage {
         await world.slow;
         return world.notifies ? done : LOST;
       },
-      inspect: async () => (world.answers ? ok(ROOT_FACTS) : LOST),
+      answers: async () => (world.answers ? done : LOST),
       timer: (delayMs, fire) => {
         delays.push(delayMs);
         timers.add(fire);
@@ -102,7 +102,7 @@ test('a broker that hangs stops the pings, and no second question is asked behin
         told.push(state);
         return done;
       },
-      inspect: () => never,
+      answers: () => never,
       timer: (delayMs, fire) => {
         delays.push(delayMs);
         setImmediate(fire);

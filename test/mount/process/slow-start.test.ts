@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
-import { done, ok } from '../../../mount/failure.ts';
+import { done } from '../../../mount/failure.ts';
 import { tellSlowStart } from '../../../mount/process/slow-start.ts';
-import { LOST, ROOT_FACTS } from './broker-answers.ts';
+import { LOST } from './lost-broker.ts';
 
 function start() {
   const told: string[] = [];
@@ -22,7 +22,7 @@ function start() {
         await world.slow;
         return done;
       },
-      inspect: async () => (world.answers ? ok(ROOT_FACTS) : LOST),
+      answers: async () => (world.answers ? done : LOST),
       timer: (delayMs, fire) => {
         const due = (): void => {
           nowMs += delayMs;
