@@ -37,6 +37,12 @@ export function desired(...documents: readonly string[]): DesiredState {
   return desiredWith({}, ...documents);
 }
 
+/** Why the first volume that cannot be set up cannot be. */
+export function refusalOf(...documents: readonly string[]): string {
+  const [first] = desired(...documents).unresolved;
+  return first === undefined ? 'resolved' : `${first.failure.code}: ${first.failure.message}`;
+}
+
 export function volumeOf(state: DesiredState, id: VolumeId): DesiredVolume {
   const volume = state.volumes.get(id);
   assert.ok(

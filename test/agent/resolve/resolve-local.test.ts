@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { localVolumeId } from '../../../plugins/local/local-traits.ts';
-import { desired, desiredWith, publicationOf, volumeOf } from '../desired.ts';
+import { desired, desiredWith, publicationOf, refusalOf, volumeOf } from '../desired.ts';
 import { claimSource, claimYaml, nodeYaml, podYaml, wishOf, withDevices } from '../manifests.ts';
 
 const web = podYaml('web', { data: claimSource('data') });
@@ -21,11 +21,6 @@ const onNodes = (expression: string): string =>
 
 const labelled = (labels: string): string =>
   nodeYaml('node-1', '[]').replace('name: node-1', `name: node-1, labels: ${labels}`);
-
-function refusalOf(...documents: readonly string[]): string {
-  const [first] = desired(...documents).unresolved;
-  return first === undefined ? 'resolved' : `${first.failure.code}: ${first.failure.message}`;
-}
 
 function blockedOf(...documents: readonly string[]): string {
   const { blocked } = volumeOf(desired(web, claim, ...documents), ID);
