@@ -14,7 +14,12 @@ import {
 } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
-import { resolveIscsiVolume, resolveLocal, resolveNfsVolume } from './resolve-in-tree.ts';
+import {
+  resolveHostPathVolume,
+  resolveIscsiVolume,
+  resolveLocal,
+  resolveNfsVolume,
+} from './resolve-in-tree.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 import { seLinuxContext } from './selinux-context.ts';
 import { wantedSize } from './wanted-size.ts';
@@ -53,6 +58,8 @@ export function resolveClaim(
     return refuse('kind-unsupported', `PersistentVolume ${name}: ${whyUnsupported(csi.what)}`);
   const { readOnly } = source;
   if (csi.kind === 'local') return resolveLocal(sources, persistent, csi, readOnly);
+  if (csi.kind === 'host-path')
+    return resolveHostPathVolume(sources, pod, { volume: persistent, source: csi, readOnly });
   if (csi.kind === 'iscsi')
     return resolveIscsiVolume(sources, pod, { volume: persistent, source: csi, readOnly });
   if (csi.kind === 'nfs')

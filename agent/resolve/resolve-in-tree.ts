@@ -5,6 +5,8 @@ import { chapProblem } from '../../plugins/iscsi/chap.ts';
 import { iscsiVolumeId } from '../../plugins/iscsi/iscsi-traits.ts';
 import { nfsVolume } from '../../plugins/nfs/nfs-traits.ts';
 import { whyDenied } from '../../plugins/pod/denied-path.ts';
+import { HOST_PATH_PLUGIN } from '../../plugins/pod/pod-traits.ts';
+import { podVolumeId } from '../../plugins/volume.ts';
 import type {
   IscsiSource,
   LocalSource,
@@ -17,6 +19,7 @@ import { brokenRules, isTrueOf, wordsOf } from '../../plugins/topology-rule.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
+import type { HostPathSource } from '../../kubernetes/sources/read-host-path.ts';
 import { resolveSecret } from './csi-secrets.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
@@ -43,6 +46,35 @@ export function resolveLocal(
     readOnly,
     blocked: wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName)),
   });
+}
+
+/** A PersistentVolume; `readOnly` is the pod's word. As in the kubelet the path is each pod's own volume. */
+export function resolveHostPathVolume(
+  sources: Sources,
+  pod: Pod,
+  { volume, source, readOnly }: { volume: PersistentVolume; source: HostPathSource; readOnly: boolean },
+): Result<Resolved> {
+  const { name, volumeMode } = volume;
+  if (volumeMode === 'Block')
+    return refuse('spec-invalid', `PersistentVolume ${name}: a hostPath is no device`);
+  const resolved = resolveHostPath(sources, pod, { source, name, title: `PersistentVolume ${name}: ` });
+  if (!resolved.ok) return resolved;
+  const { desired, options } = sources;
+  const blocked = wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName));
+  return ok({ ...resolved.value, readOnly, blocked });
+}
+
+/** `name`: of the PersistentVolume, or of the volume in the pod. */
+export function resolveHostPath(
+  { options }: Sources,
+  { reference: { uid } }: Pod,
+  { source, name, title = '' }: { source: HostPathSource; name: string; title?: string },
+): Result<Resolved> {
+  const { path, type } = source;
+  const denied = whyDenied({ title: `${title}hostPath ${path}`, path }, options.deniedHostPaths);
+  if (denied !== undefined) return refuse('spec-invalid', denied);
+  const id = podVolumeId(HOST_PATH_PLUGIN, uid, name);
+  return ok({ ...PLAIN, specName: name, spec: { kind: 'host-path', id, pod: uid, name, path, type } });
 }
 
 /** A PersistentVolume; `readOnly` is the pod's word. */

@@ -1,12 +1,6 @@
 /** From a volume as a pod names it to a volume to set up, or the reason why it cannot be one. Pure. */
 import { ok, type Result } from '../../mount/failure.ts';
-import { whyDenied } from '../../plugins/pod/denied-path.ts';
-import {
-  CONTENT_PLUGIN,
-  EMPTY_DIR_PLUGIN,
-  HOST_PATH_PLUGIN,
-  IMAGE_PLUGIN,
-} from '../../plugins/pod/pod-traits.ts';
+import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, IMAGE_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import { type ContentFiles, contentFiles } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
@@ -15,9 +9,9 @@ import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
-import { resolveIscsi, resolveNfs } from './resolve-in-tree.ts';
+import { resolveHostPath, resolveIscsi, resolveNfs } from './resolve-in-tree.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
-import { PLAIN, type Resolved, type ResolveOptions, type Sources } from './resolved.ts';
+import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
 /** A failure freezes the pod; what only keeps the volume from climbing is `blocked`. */
 export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Result<Resolved> {
@@ -41,7 +35,7 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
       return ok({ ...PLAIN, specName: name, spec });
     }
     case 'host-path':
-      return resolveHostPath(sources.options, pod, name, source);
+      return resolveHostPath(sources, pod, { source, name });
     case 'iscsi':
       return ok(resolveIscsi(sources, pod, { source, name }));
     case 'nfs':
@@ -82,17 +76,4 @@ function withContent(
   const spec: VolumeSpec = { kind, id: podVolumeId(CONTENT_PLUGIN[kind], uid, name), pod: uid, name };
   const found = content.ok ? content.value : { blocked: content.failure };
   return { ...PLAIN, specName: name, spec, ...found };
-}
-
-function resolveHostPath(
-  { deniedHostPaths }: ResolveOptions,
-  pod: Pod,
-  name: string,
-  { path, type }: Extract<PodVolumeSource, { kind: 'host-path' }>,
-): Result<Resolved> {
-  const { uid } = pod.reference;
-  const denied = whyDenied({ title: `hostPath ${path}`, path }, deniedHostPaths);
-  if (denied !== undefined) return refuse('spec-invalid', denied);
-  const id = podVolumeId(HOST_PATH_PLUGIN, uid, name);
-  return ok({ ...PLAIN, specName: name, spec: { kind: 'host-path', id, pod: uid, name, path, type } });
 }

@@ -10,7 +10,6 @@ import type {
   CsiVolumeSpec,
   FsGroup,
   FsGroupPolicy,
-  HostPathType,
   PodReference,
   TopologyRule,
   VolumeMode,
@@ -18,6 +17,7 @@ import type {
 import type { ContentSource, DownwardSource, ProjectedSource } from './content-source.ts';
 import type { NodeResources } from '../fields/node-resource.ts';
 import type { EmptyDirSource } from '../sources/read-empty-dir.ts';
+import type { HostPathSource } from '../sources/read-host-path.ts';
 import type { ImageSource } from '../sources/read-image.ts';
 
 /** Where an object was read; the source writes it, not the manifest. */
@@ -68,7 +68,7 @@ export type PodVolumeSource =
   | EmptyDirSource
   | IscsiSource
   | NfsSource
-  | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
+  | HostPathSource
   | ImageSource
   | ContentSource
   | DownwardSource
@@ -93,6 +93,7 @@ export interface PersistentVolume {
   readonly leaving: boolean;
   readonly source:
     | CsiSource
+    | HostPathSource
     | IscsiSource
     | LocalSource
     | NfsSource

@@ -1,6 +1,6 @@
 /** Pods: who they are and which of their volumes a container mounts. */
 import { sha256Hex } from '../../plugins/layout/layout.ts';
-import { type HostPathType, parsePodUid, type PodUid } from '../../plugins/volume.ts';
+import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
 import { type ReadContainer, readContainers } from './read-container.ts';
 import { readContentSource } from './read-content.ts';
 import { readInlineSource } from './read-csi-source.ts';
@@ -9,24 +9,13 @@ import { readMetadata } from './read-metadata.ts';
 import { LABEL_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
-import { readHostPath } from '../fields/host-path.ts';
 import { readIscsiSource, readNfsSource } from './read-network-source.ts';
 import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
 import { readEmptyDir } from '../sources/read-empty-dir.ts';
+import { readHostPathSource } from '../sources/read-host-path.ts';
 import { readImage } from '../sources/read-image.ts';
-
-const HOST_PATH_TYPES: readonly HostPathType[] = [
-  '',
-  'DirectoryOrCreate',
-  'Directory',
-  'FileOrCreate',
-  'File',
-  'Socket',
-  'CharDevice',
-  'BlockDevice',
-];
 
 /**
  * The uid of a pod that gives none, as the kubelet makes one for a static pod: the same file, namespace and name are
@@ -137,11 +126,7 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) =
   image: readImage,
   iscsi: readIscsiSource,
   nfs: readNfsSource,
-  hostPath: (source) => ({
-    kind: 'host-path',
-    path: readHostPath(source.key('path')),
-    type: source.key('type').oneOf(HOST_PATH_TYPES, ''),
-  }),
+  hostPath: readHostPathSource,
   secret: (source) => readContentSource('secret', source.key('secretName'), source),
   configMap: (source) => readContentSource('config-map', source.key('name'), source),
   downwardAPI: readDownwardSource,

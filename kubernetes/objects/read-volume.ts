@@ -11,6 +11,7 @@ import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readHostPath } from '../fields/host-path.ts';
 import { readIscsiSource, readNfsSource } from './read-network-source.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
+import { readHostPathSource } from '../sources/read-host-path.ts';
 import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../fields/protection.ts';
 import { parseExactBytes } from '../fields/quantity.ts';
 
@@ -84,6 +85,8 @@ function readSource(spec: FieldReader): PersistentVolume['source'] {
   switch (what) {
     case 'csi':
       return readCsiSource(spec.key(what));
+    case 'hostPath':
+      return readHostPathSource(spec.key(what));
     case 'iscsi':
       return readIscsiSource(spec.key(what));
     case 'nfs':

@@ -1,4 +1,4 @@
-/** A PersistentVolume of kind hostPath, as simple provisioners make them, is the path itself, for each pod of its claim. */
+/** A PersistentVolume of kind hostPath, is the path itself, for each pod of its claim. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HOST_PATH_PLUGIN } from '../../../plugins/pod/pod-traits.ts';
