@@ -139,16 +139,22 @@ function readSource(volume: FieldReader, pod: PodFields): PodVolumeSource {
   if (known.length > 1) volume.refuse(`has more than one source: ${known.join(', ')}`);
   const read = what === undefined ? undefined : SUPPORTED[what];
   if (what !== undefined && read !== undefined) return read(volume.key(what), pod);
-  const other = what ?? unknownSource(volume);
-  if (other !== undefined) return { kind: 'unsupported', what: other };
-  // The API server's default of a volume without a source, and null is none (Kubernetes: SetDefaults_Volume).
-  return readEmptyDir(volume.key('emptyDir'), pod.spec);
+  if (what !== undefined) return { kind: 'unsupported', what };
+  const written = volume.entries().filter(([key]) => key !== 'name');
+  if (written.length > 0 && written.every(([key]) => key === 'emptyDir'))
+    return readEmptyDir(volume.key('emptyDir'), pod.spec);
+  return { kind: 'unsupported', what: unknownSource(volume, written) };
 }
 
-/** A source that Kubernetes has not invented yet. */
-function unknownSource(volume: FieldReader): string | undefined {
-  const [unknown] = volume.entries().filter(([key, value]) => key !== 'name' && value.present);
-  return unknown?.[0];
+/**
+ * A source that Kubernetes has not invented yet, or none, which is a mistake: the API server makes an emptyDir of that,
+ * and of a file that was cut short a pod would have one in the place of its claim.
+ */
+function unknownSource(volume: FieldReader, written: ReturnType<FieldReader['entries']>): string {
+  const [unknown] = written.filter(([, value]) => value.present);
+  if (unknown === undefined)
+    volume.refuse('has no source; expected one such as persistentVolumeClaim or emptyDir');
+  return unknown?.[0] ?? '';
 }
 
 /** The template is for whoever makes the claim; only the claim decides. */

@@ -29,6 +29,7 @@ import {
   configMapYaml,
   csiDriverYaml,
   podUid,
+  onlyRejection,
   podYaml,
   secretYaml,
   volumeYaml,
@@ -352,19 +353,21 @@ test('emptyDir has its medium and limit, hostPath its path and type', () => {
   );
 });
 
-test('a volume without a source is an emptyDir on disk, and a source that is null is none', () => {
-  for (const source of [
-    '',
-    'emptyDir:',
-    'emptyDir: null',
-    'secret:',
-    'secret: ~\n    configMap: null',
-    'future:',
-  ]) {
+test('an emptyDir of which nothing is written is one on disk', () => {
+  for (const source of ['emptyDir:', 'emptyDir: null', 'emptyDir: {}']) {
     const { spec } = only(desired(podYaml('web', { v: source })).volumes.values());
     const { kind, medium, sizeLimitBytes } = spec as EmptyDirVolumeSpec;
     assert.deepEqual([kind, medium, sizeLimitBytes], ['empty-dir', 'disk', 0], source);
   }
+});
+
+test('a volume without a source is refused, and so is one whose source is null: a file may have been cut', () => {
+  for (const source of ['', 'secret:', 'persistentVolumeClaim:', 'secret: ~\n    emptyDir: null', 'future:'])
+    assert.match(
+      onlyRejection(wishOf({ 'web.yaml': podYaml('web', { v: source }) })),
+      /has no source/,
+      source,
+    );
 });
 
 function emptyDirOf(emptyDir: string, containers: string, more = '', capacity = {}): object | undefined {
