@@ -1,6 +1,15 @@
 /** The port to an API server: the one in memory and the one over HTTP/2 keep the same contract. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -40,6 +49,8 @@ interface Wire {
   readonly server: StoreServer;
   readonly transport: ApiTransport;
   readonly tokenFile: AbsolutePath;
+  /** What was said of the files. */
+  readonly warnings: readonly string[];
   close(): Promise<void>;
 }
 
@@ -49,13 +60,12 @@ async function wire(settings: { readonly streamsMax?: number } = {}): Promise<Wi
   const directory = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-test-'));
   const tokenFile = join(directory, 'token') as AbsolutePath;
   writeFileSync(tokenFile, 'first\n');
-  const transport = createHttp2Transport({
-    access: server.access(tokenFile),
-    clock: CLOCK,
-    userAgent: 'test',
-  });
+  const warnings: string[] = [];
+  const onWarning = (message: string): void => void warnings.push(message);
+  const parts = { access: server.access(tokenFile), clock: CLOCK, userAgent: 'test', onWarning };
+  const transport = createHttp2Transport(parts);
   return {
-    ...{ store, server, transport, tokenFile },
+    ...{ store, server, transport, tokenFile, warnings },
     async close() {
       transport.close();
       await server.close();
@@ -141,6 +151,48 @@ test('a token file is read again when its token is not taken any more', async (t
       : { status: 401, body: { message: 'Unauthorized' } };
   assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
   assert.deepEqual(server.authorizations, ['Bearer first', 'Bearer first', 'Bearer second']);
+});
+
+test('SE-38: a token that others can write is not sent, wherever a link to it lies', async (t) => {
+  const { store, server, transport, tokenFile } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  const ask = async (): Promise<string> => {
+    const answered = await transport.request({ ...GET, path: `${MAPS}/one` });
+    return answered.ok ? 'ok' : `${answered.failure.code}: ${answered.failure.message}`;
+  };
+  const target = `${tokenFile}-1`;
+  renameSync(tokenFile, target);
+  symlinkSync('token-1', tokenFile);
+  for (const mode of [0o620, 0o602]) {
+    chmodSync(target, mode);
+    assert.match(
+      await ask(),
+      /^unauthenticated: .*token .*can be written by others .*mode 06[0-9]{2}.*: chmod go-w/,
+    );
+  }
+  chmodSync(target, 0o600);
+  if (process.getuid?.() === 0) {
+    chownSync(target, 4_242, 0);
+    assert.match(await ask(), /^unauthenticated: .*token .*belongs to uid 4242, not to root/);
+    chownSync(target, 0, 0);
+  }
+  assert.deepEqual(server.authorizations, []);
+  assert.equal(await ask(), 'ok');
+});
+
+test('SE-38: a token that others can read is warned of once, and one that they cannot is not', async (t) => {
+  const { store, transport, tokenFile, warnings } = await opened(t);
+  store.instead = () => ({ status: 401, body: {} });
+  const ask = async (mode: number): Promise<void> => {
+    chmodSync(tokenFile, mode);
+    await transport.request({ ...GET, path: MAPS });
+  };
+  await ask(0o600);
+  assert.deepEqual(warnings, []);
+  await ask(0o640);
+  await ask(0o640);
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? '', /token.* can be read by others .*mode 0640.*: chmod go-r/);
 });
 
 test('a token file that cannot be read is named, and its token is in no failure', async (t) => {
