@@ -49,17 +49,19 @@ export interface ClusterSurroundings {
 
 /** Undefined without a kubeconfig. The kubeconfig is read once, the files that it names again and again. */
 export async function connectCluster(
-  host: Pick<Host, 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
+  host: Pick<Host, 'inspect' | 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
   { kubeconfig, nodeName }: Pick<Config, 'kubeconfig' | 'nodeName'>,
   { loadParse, log, throughTransport = (transport) => transport }: ClusterSurroundings,
 ): Promise<Result<Cluster | undefined>> {
   if (kubeconfig === undefined) return ok(undefined);
-  const access = await readKubeconfigFile(host, kubeconfig, loadParse);
+  const onWarning = (warning: string): void => log.warn('credentials', { warning });
+  const access = await readKubeconfigFile(host, kubeconfig, loadParse, onWarning);
   if (!access.ok) return access;
   const transport = createHttp2Transport({
     access: access.value,
     clock: host,
     userAgent: [WRITER, BUILD.version].join('/'),
+    onWarning,
   });
   return ok(joinCluster({ host, transport: throughTransport(transport), nodeName, log }));
 }

@@ -1,6 +1,7 @@
 /** From the path of a kubeconfig to the server and who we are there. */
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, type Host, parentOf } from '../../../mount/host.ts';
+import { whyRevealed, whyUntrusted } from '../../../mount/process/file-owner.ts';
 import { type ApiAccess, readKubeconfig } from '../../../kubernetes/api/kubeconfig.ts';
 import type { parseManifest } from '../manifests/parse/manifest.ts';
 
@@ -10,12 +11,23 @@ const LIMITS = { fileBytesMax: FILE_BYTES_MAX, linesMax: 20_000, depthMax: 16, d
 /** Brings the parser of YAML, which an agent without a kubeconfig never has in memory. */
 export type LoadParse = () => Promise<typeof parseManifest>;
 
-/** By `spec-invalid`, with the field and what would be right, or as the file's reading has failed. */
+/**
+ * By `spec-invalid`, with the field and what would be right, or as the file's reading has failed; `path-unsafe` when
+ * others than root can write it. One that others can read and that holds a key or a token is warned of (SE-38).
+ */
 export async function readKubeconfigFile(
-  host: Pick<Host, 'readFile'>,
+  host: Pick<Host, 'inspect' | 'readFile'>,
   path: AbsolutePath,
   loadParse: LoadParse,
+  warn: (message: string) => void,
 ): Promise<Result<ApiAccess>> {
+  const facts = await host.inspect(path);
+  if (!facts.ok) return unusable(path, [facts.failure.message]);
+  const untrusted = facts.value.kind === 'file' ? whyUntrusted(facts.value) : undefined;
+  if (untrusted !== undefined) {
+    const message = `kubeconfig ${path} is not believed: ${untrusted}`;
+    return fail({ code: 'path-unsafe', message, effect: 'none', blocker: path });
+  }
   const content = await host.readFile(path, FILE_BYTES_MAX);
   if (!content.ok) return unusable(path, [content.failure.message]);
   const parse = await loadParse();
@@ -27,11 +39,19 @@ export async function readKubeconfigFile(
     problems.length > 0
       ? { ok: false as const, problems }
       : readKubeconfig(document?.value, parentOf(path) ?? ('/' as AbsolutePath));
-  if (reading.ok) return ok(reading.access);
+  if (reading.ok) {
+    const revealed = holdsSecret(reading.access) ? whyRevealed(facts.value) : undefined;
+    if (revealed !== undefined) warn(`${path}: ${revealed}`);
+    return ok(reading.access);
+  }
   return unusable(
     path,
     reading.problems.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)),
   );
+}
+
+function holdsSecret({ identity }: ApiAccess): boolean {
+  return (identity.kind === 'token' ? identity.token : identity.key).kind === 'bytes';
 }
 
 function unusable(path: AbsolutePath, problems: readonly string[]): ReturnType<typeof fail> {

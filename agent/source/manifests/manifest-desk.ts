@@ -7,7 +7,7 @@ import type { AbsolutePath, ContentStamp, DirectoryReading, FileEntry, Host } fr
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { Look } from './manifest-file.ts';
 import type { ManifestLimits } from './parse/manifest-limits.ts';
-import { whyUntrusted } from './manifest-owner.ts';
+import { whyUntrusted } from '../../../mount/process/file-owner.ts';
 import type { ManifestParser } from './parse/manifest-parser.ts';
 import { compareText } from '../../../mount/text/compare-text.ts';
 

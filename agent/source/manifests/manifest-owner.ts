@@ -2,17 +2,10 @@
  * Who may write manifests: whoever can has what root has, because hostPath volumes and drivers act for them. As ssh
  * does, a file that others can write is refused, and of a directory it is said.
  */
-import { type AbsolutePath, type Host, parentOf, type PathFacts } from '../../../mount/host.ts';
+import { type AbsolutePath, type Host, parentOf } from '../../../mount/host.ts';
+import { whyUntrusted } from '../../../mount/process/file-owner.ts';
 
-const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
-
-/** Root's, or of the user whom the agent runs as, and writable by nobody else; otherwise what is wrong with it. */
-export function whyUntrusted({ mode, uid }: Pick<PathFacts, 'mode' | 'uid'>): string | undefined {
-  if (uid !== 0 && uid !== process.getuid?.()) return `it belongs to uid ${uid}, not to root`;
-  if ((mode & WRITABLE_BY_OTHERS) === 0) return undefined;
-  return `it can be written by others than its owner (mode ${mode.toString(8).padStart(4, '0')}): chmod go-w`;
-}
 
 /** One sentence for the directory and each one above it in which others could put something else in its place. */
 export async function directoryWarnings(

@@ -1,6 +1,7 @@
 /** The bytes of what proves who we are, read from its files again and again: they are exchanged while we run. */
 import { open } from 'node:fs/promises';
 import type { Clock } from '../../../mount/host.ts';
+import { whyRevealed, whyUntrusted } from '../../../mount/process/file-owner.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { apiFail, type ApiResult } from '../api-failure.ts';
 import type { ApiAccess, ApiIdentity, Material } from '../kubeconfig.ts';
@@ -20,27 +21,48 @@ export interface CredentialReader {
 }
 
 const FRESH_MS = 60_000;
+const MODE_BITS = 0o7777;
 const FILE_BYTES_MAX = 1_024 * 1_024;
 /** What a header can carry, in one piece. */
 const BEARER_TOKEN = /^[\x21-\x7e]+$/;
 
+/** A file, and whether who reads it can be who we are. */
+interface Source {
+  readonly material: Material;
+  readonly isSecret: boolean;
+}
+
 /**
  * The files are an operator's or a kubelet's, often behind symbolic links that are exchanged; so links are followed,
- * which nothing below the state root ever is.
+ * which nothing below the state root ever is. What a link leads to is judged: one that others can write is not believed
+ * (`unauthenticated`, with the cure), of a secret one that others can read `warn` is told once (SE-38).
  */
-export function createCredentialReader(access: ApiAccess, clock: Pick<Clock, 'nowMs'>): CredentialReader {
+export function createCredentialReader(
+  access: ApiAccess,
+  clock: Pick<Clock, 'nowMs'>,
+  warn: (message: string) => void,
+): CredentialReader {
   let known: { readonly credentials: Credentials; readonly readMs: number } | undefined;
   let connections = 0;
+  const warned = new Set<string>();
+  const warnOnce = (path: string, message: string): void => {
+    if (!warned.has(path)) warn(message);
+    warned.add(path);
+  };
 
   async function readNow(): Promise<ApiResult<Credentials>> {
     const { authority, identity } = access;
-    const files: Material[] = [];
-    if (authority !== undefined) files.push(authority);
-    if (identity.kind === 'certificate') files.push(identity.certificate, identity.key);
-    else files.push(identity.token);
+    const files: Source[] = [];
+    if (authority !== undefined) files.push({ material: authority, isSecret: false });
+    if (identity.kind === 'certificate')
+      files.push(
+        { material: identity.certificate, isSecret: false },
+        { material: identity.key, isSecret: true },
+      );
+    else files.push({ material: identity.token, isSecret: true });
     const contents: Buffer[] = [];
     for (const one of files) {
-      const content = await readMaterial(one);
+      const content = await readMaterial(one, warnOnce);
       if (!content.ok) return content;
       contents.push(content.value);
     }
@@ -85,12 +107,21 @@ function isSameConnection(a: Omit<Credentials, 'connection'>, b: Omit<Credential
   return bytes(a).every((one, index) => one.equals(others[index] ?? Buffer.alloc(0)));
 }
 
-async function readMaterial(material: Material): Promise<ApiResult<Buffer>> {
+async function readMaterial(
+  { material, isSecret }: Source,
+  warn: (path: string, message: string) => void,
+): Promise<ApiResult<Buffer>> {
   if (material.kind === 'bytes') return { ok: true, value: Buffer.from(material.bytes.reveal()) };
   const { path } = material;
   try {
     const file = await open(path, 'r');
     try {
+      const { mode, uid } = await file.stat();
+      const facts = { mode: mode & MODE_BITS, uid };
+      const untrusted = whyUntrusted(facts);
+      if (untrusted !== undefined) return apiFail('unauthenticated', `${path} is not believed: ${untrusted}`);
+      const revealed = isSecret ? whyRevealed(facts) : undefined;
+      if (revealed !== undefined) warn(path, `${path}: ${revealed}`);
       const { buffer, bytesRead } = await file.read(
         Buffer.alloc(FILE_BYTES_MAX + 1),
         0,

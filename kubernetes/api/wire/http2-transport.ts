@@ -13,6 +13,8 @@ export interface Http2TransportParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
   /** Product and version, as in `curl/8.5`. */
   readonly userAgent: string;
+  /** Told once of each file with a key or a token that others can read. */
+  readonly onWarning?: (message: string) => void;
 }
 
 const CONNECT_MS_MAX = 10_000;
@@ -44,7 +46,7 @@ class Http2Transport implements ApiTransport {
   constructor(parts: Http2TransportParts) {
     this.server = parts.access.server;
     this.#parts = parts;
-    this.#credentials = createCredentialReader(parts.access, parts.clock);
+    this.#credentials = createCredentialReader(parts.access, parts.clock, parts.onWarning ?? (() => {}));
   }
 
   async request(request: ApiRequest): Promise<ApiResult<unknown>> {
