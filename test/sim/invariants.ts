@@ -28,7 +28,7 @@ import type { EffectKind } from './weather.ts';
 export interface Listing {
   readonly atMs: number;
   readonly kept: ReadonlySet<string>;
-  /** Those in a copy of the manifests that is out of date, wanted or not. */
+  /** Those that it shows, wanted or not: in a copy of the manifests that is out of date, or as over in a cluster. */
   readonly shown?: ReadonlySet<string>;
 }
 

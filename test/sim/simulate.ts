@@ -576,7 +576,7 @@ export class Simulation {
         this.tally.requests += 1;
         if (!isGood) this.tally.unanswered += 1;
       },
-      onPods: (kept) => this.life?.listings.push({ atMs: this.time.nowMs(), kept }),
+      onPods: (told) => this.life?.listings.push({ atMs: this.time.nowMs(), ...told }),
     });
   }
 

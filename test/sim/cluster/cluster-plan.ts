@@ -78,14 +78,15 @@ export function drawCluster(random: Random): ClusterPlan {
 }
 
 /**
- * Where the objects come from the server, no file of them is damaged, none is there twice, and what a cluster never
- * changes of one stays as it is.
+ * Where the objects come from the server, no file of them is damaged or gone, none is there twice, and what a cluster
+ * never changes of one stays as it is. Pods that go while no agent runs are kept as where manifests are gone.
  */
 export function withCluster(plan: Plan): Plan {
   if (!plan.cluster.isOn) return plan;
+  const { holdMs } = plan.absence;
   return {
     ...plan,
-    absence: NO_ABSENCE,
+    absence: holdMs === 0 ? NO_ABSENCE : { ...NO_ABSENCE, holdMs },
     drivers: plan.drivers.map((one, index) => ({
       ...one,
       nature: { ...one.nature, attaches: one.nature.attaches || index === 0 },

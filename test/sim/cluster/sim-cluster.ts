@@ -49,8 +49,15 @@ export interface SimClusterParts {
   readonly growsOnNode: (driver: string) => boolean;
   /** Each answer that an agent has heard. */
   readonly onAnswer: (isGood: boolean) => void;
-  /** Pods of which an agent was told all there are, for the first time or again. */
-  readonly onPods: (kept: ReadonlySet<string>) => void;
+  /** An agent was told all pods that there are, for the first time or again. */
+  readonly onPods: (told: PodsTold) => void;
+}
+
+/** Pods of this node by their uids. */
+interface PodsTold {
+  /** Those whose volumes may not be touched: their containers may run. */
+  readonly kept: ReadonlySet<string>;
+  readonly shown: ReadonlySet<string>;
 }
 
 const LATE_GOODBYE_MS_MAX = 20_000;
@@ -131,7 +138,7 @@ export class SimCluster {
       const verb = after === undefined ? 'gone' : before === undefined ? 'made' : 'changed';
       const status = JSON.stringify(at(after, 'status'));
       trace.add(`api ${version} ${collection} ${nameOf(after ?? before ?? {})} ${verb} ${status}`);
-      if (collection === PODS && this.#hasHeardPods) parts.onPods(this.keptUids());
+      if (collection === PODS && this.#hasHeardPods) parts.onPods(this.#podsTold());
     });
     this.#plan(plan.troubleEveryMs, () => this.#troubleServer());
     this.#plan(plan.attachmentTroubleEveryMs, () => this.#troubleAttachments());
@@ -156,7 +163,7 @@ export class SimCluster {
         const isPods = path.startsWith('/api/v1/pods?');
         if (isPods && answer?.ok === true && !this.#hasHeardPods) {
           this.#hasHeardPods = true;
-          this.#parts.onPods(this.keptUids());
+          this.#parts.onPods(this.#podsTold());
         }
         if (method === 'GET' || !stormy() || !random.chance(plan.crashAtWrite)) return;
         kill(`killed ${answer === undefined ? 'before' : 'after'} ${method} ${path}`);
@@ -174,6 +181,10 @@ export class SimCluster {
         .filter((pod) => !isOver(pod))
         .map(uidOf),
     );
+  }
+
+  #podsTold(): PodsTold {
+    return { kept: this.keptUids(), shown: new Set(this.view.podsHere().map(uidOf)) };
   }
 
   isDetaching(unique: string): boolean {
