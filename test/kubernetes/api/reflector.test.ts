@@ -8,10 +8,12 @@ import { handClock } from './hand-clock.ts';
 import { storeTransport } from './store-transport.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
-const pod = (name: string, nodeName = 'n1') => ({
-  metadata: { name, namespace: 'default' },
+const pod = (name: string, nodeName = 'n1', annotations = {}) => ({
+  metadata: { name, namespace: 'default', annotations },
   spec: { nodeName },
 });
+/** As many bytes as all annotations of an object may have, but for their names. */
+const LARGE = { note: 'a'.repeat(262_000) };
 
 function world() {
   const clock = handClock();
@@ -75,6 +77,42 @@ test('a list that never comes to its end is given up, and told', async () => {
   const listed = await readList({ transport, clock, selection: podsOfNode('n1') });
   assert.deepEqual(!listed.ok && listed.failure.code, 'too-large');
   assert.ok(lists(store) < bound, `${lists(store)} requests`);
+});
+
+test('a list whose pages are too large is read in smaller ones, as long as it has more than one', async () => {
+  const { clock, store, reflector, names } = world();
+  const all = Array.from({ length: 65 }, (_, index) => `p${index}`);
+  for (const name of all) store.put(PODS, pod(name, 'n1', LARGE));
+  const limits = () =>
+    store.asked
+      .splice(0)
+      .flatMap((one) => (one.startsWith('GET') ? Number(/limit=(\d+)/.exec(one)?.[1]) : []));
+  reflector.start();
+  await clock.go(60_000);
+  assert.deepEqual([names().length, reflector.current().trouble], [65, undefined]);
+  assert.deepEqual(limits(), [500, 250, 125, 62, 62]);
+  reflector.relist();
+  await clock.go(1_000);
+  assert.deepEqual([names().length, limits()], [65, [62, 62]]);
+  for (const name of all.slice(0, 10)) store.remove(PODS, name);
+  for (const expected of [62, 500]) {
+    reflector.relist();
+    await clock.go(1_000);
+    assert.deepEqual([names().length, limits()], [55, [expected]]);
+  }
+});
+
+test('what is too large for a line of the watch is read in a list, and the watch goes on behind it', async () => {
+  const { clock, store, reflector, names } = world();
+  reflector.start();
+  await clock.settle();
+  store.put(PODS, pod('large', 'n1', { note: 'a'.repeat(5_000_000) }));
+  await clock.go(30_000);
+  assert.deepEqual([names(), reflector.current().trouble], [['large'], undefined]);
+  const before = lists(store);
+  store.put(PODS, pod('small'));
+  await clock.settle();
+  assert.deepEqual([names(), lists(store)], [['large', 'small'], before]);
 });
 
 test('after 410 it lists again, tells what is gone, and the gap itself removes nothing', async () => {
