@@ -20,7 +20,7 @@ export interface ListParts {
   readonly selection: ResourceSelection;
 }
 
-const PAGE_OBJECTS = 500;
+const PAGE_OBJECTS_MAX = 500;
 /** A server may answer pages with fewer objects than asked for, or none. */
 const PAGES_MAX = 1_000;
 const PAGE_BYTES_MAX = 16 * 1_024 * 1_024;
@@ -44,30 +44,77 @@ export const MALFORMED: ApiFailure = {
   effect: 'none',
 };
 
-/** Without a resourceVersion the answer is consistent, never one from a cache that lags. */
-export async function readList({ transport, clock, selection }: ListParts): Promise<ApiResult<Listed>> {
-  const askedMs = clock.nowMs();
-  const objects = new Map<string, ApiObjectEnvelope>();
-  let continueToken = '';
-  for (let page = 0; page < PAGES_MAX; page += 1) {
-    const query = new URLSearchParams({ ...selected(selection), limit: `${PAGE_OBJECTS}` });
+/** One reader for all lists of a selection: what it found of the size of its objects counts for the next list. */
+export interface ListReader {
+  /**
+   * All objects of one moment. Without a resourceVersion the answer is consistent, never one from a cache that lags. A
+   * page that is `too-large` begins the list anew with half as many objects in each, down to one.
+   */
+  read(): Promise<ApiResult<Listed>>;
+}
+
+export function createListReader(parts: ListParts): ListReader {
+  return new PagedReader(parts);
+}
+
+/** What was read of one list. */
+interface Begun {
+  readonly askedMs: number;
+  readonly objects: Map<string, ApiObjectEnvelope>;
+  continueToken: string;
+}
+
+class PagedReader implements ListReader {
+  readonly #parts: ListParts;
+  #pageObjects = PAGE_OBJECTS_MAX;
+
+  constructor(parts: ListParts) {
+    this.#parts = parts;
+  }
+
+  async read(): Promise<ApiResult<Listed>> {
+    let limit = this.#pageObjects;
+    let list = this.#begin();
+    for (let page = 0; page < PAGES_MAX; page += 1) {
+      const answered = await this.#ask(limit, list.continueToken);
+      if (!answered.ok && answered.failure.code === 'too-large' && limit > 1) {
+        // From the beginning: a token goes on with the limit that it was given for.
+        limit = Math.floor(limit / 2);
+        this.#pageObjects = limit;
+        list = this.#begin();
+        continue;
+      }
+      if (!answered.ok) return answered;
+      const read = readListPage(answered.value);
+      if (read === undefined) return { ok: false, failure: MALFORMED };
+      const { askedMs, objects } = list;
+      for (const one of read.objects) objects.set(one.uid, whole(one, this.#parts.selection));
+      if (objects.size > OBJECTS_MAX) return { ok: false, failure: TOO_MANY };
+      if (read.continueToken === '') {
+        // What fits into one page does so whatever the limit is.
+        if (list.continueToken === '') this.#pageObjects = PAGE_OBJECTS_MAX;
+        return { ok: true, value: { objects, resourceVersion: read.resourceVersion, askedMs } };
+      }
+      list.continueToken = read.continueToken;
+    }
+    return { ok: false, failure: ENDLESS };
+  }
+
+  #begin(): Begun {
+    return { askedMs: this.#parts.clock.nowMs(), objects: new Map(), continueToken: '' };
+  }
+
+  #ask(limit: number, continueToken: string): Promise<ApiResult<unknown>> {
+    const { transport, selection } = this.#parts;
+    const query = new URLSearchParams({ ...selected(selection), limit: `${limit}` });
     if (continueToken !== '') query.set('continue', continueToken);
-    const answered = await transport.request({
+    return transport.request({
       method: 'GET',
       path: `${selection.path}?${query}`,
       answerBytesMax: PAGE_BYTES_MAX,
       deadlineMs: PAGE_MS_MAX,
     });
-    if (!answered.ok) return answered;
-    const read = readListPage(answered.value);
-    if (read === undefined) return { ok: false, failure: MALFORMED };
-    for (const one of read.objects) objects.set(one.uid, whole(one, selection));
-    if (objects.size > OBJECTS_MAX) return { ok: false, failure: TOO_MANY };
-    continueToken = read.continueToken;
-    if (continueToken === '')
-      return { ok: true, value: { objects, resourceVersion: read.resourceVersion, askedMs } };
   }
-  return { ok: false, failure: ENDLESS };
 }
 
 /** The selector as a query has it. */

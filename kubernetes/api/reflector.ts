@@ -7,7 +7,16 @@ import { Retries } from '../../mount/process/back-off.ts';
 import { type ApiObjectEnvelope, readWatchEvent, type WatchEvent } from './api-object.ts';
 import type { ApiFailure } from './api-failure.ts';
 import type { ApiTransport } from './api-transport.ts';
-import { type Listed, MALFORMED, OBJECTS_MAX, readList, selected, TOO_MANY, whole } from './read-list.ts';
+import {
+  createListReader,
+  type Listed,
+  type ListReader,
+  MALFORMED,
+  OBJECTS_MAX,
+  selected,
+  TOO_MANY,
+  whole,
+} from './read-list.ts';
 import type { ResourceSelection } from './resource-path.ts';
 import { compareResourceVersions } from './resource-version.ts';
 
@@ -70,6 +79,7 @@ export function createReflector(parts: ReflectorParts): Reflector {
 
 class ListingReflector implements Reflector {
   readonly #parts: ReflectorParts;
+  readonly #lists: ListReader;
   #objects: Map<string, ApiObjectEnvelope> | undefined;
   #listedMs: number | undefined;
   #droppedByList: ReadonlySet<string> = new Set();
@@ -90,6 +100,7 @@ class ListingReflector implements Reflector {
 
   constructor(parts: ReflectorParts) {
     this.#parts = parts;
+    this.#lists = createListReader(parts);
   }
 
   start(): void {
@@ -126,7 +137,7 @@ class ListingReflector implements Reflector {
 
   async #list(): Promise<void> {
     const attempt = this.#begin();
-    const listed = await readList(this.#parts);
+    const listed = await this.#lists.read();
     if (this.#isStopped || attempt !== this.#attempt) return;
     if (!listed.ok) return this.#retry(listed.failure, () => void this.#list());
     if (!this.#isNews(listed.value)) return this.#retry(WENT_BACK, () => void this.#list());
@@ -189,6 +200,8 @@ class ListingReflector implements Reflector {
           if (!isMine()) return;
           if (failure === undefined) this.#reopen();
           else if (failure.code === 'expired') this.#listSoon();
+          // Opened again at the same version it would tell the same first; a page holds more than a line.
+          else if (failure.code === 'too-large') this.#retry(failure, () => void this.#list());
           else this.#retry(failure, () => this.#watch());
         },
       },

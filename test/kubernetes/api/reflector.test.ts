@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { apiFail } from '../../../kubernetes/api/api-failure.ts';
 import { createReflector } from '../../../kubernetes/api/reflector.ts';
-import { readList } from '../../../kubernetes/api/read-list.ts';
+import { createListReader } from '../../../kubernetes/api/read-list.ts';
 import { podsOfNode } from '../../../kubernetes/api/resource-path.ts';
 import { ApiStore, refusal } from './api-store.ts';
 import { handClock } from './hand-clock.ts';
@@ -74,9 +75,27 @@ test('a list that never comes to its end is given up, and told', async () => {
     lists(store) > bound
       ? refusal(500, 'asked for ever')
       : { status: 200, body: { metadata: { resourceVersion: '7', continue: 'more' }, items: [] } };
-  const listed = await readList({ transport, clock, selection: podsOfNode('n1') });
+  const listed = await createListReader({ transport, clock, selection: podsOfNode('n1') }).read();
   assert.deepEqual(!listed.ok && listed.failure.code, 'too-large');
   assert.ok(lists(store) < bound, `${lists(store)} requests`);
+});
+
+test('one object that no page holds is told, and costs one request when it is asked for again', async () => {
+  const { clock, transport } = world();
+  let asked = 0;
+  const request = async () => {
+    asked += 1;
+    return apiFail('too-large', 'the answer is too large');
+  };
+  const lists = createListReader({
+    transport: { ...transport, request },
+    clock,
+    selection: podsOfNode('n1'),
+  });
+  for (const expected of [9, 10]) {
+    const listed = await lists.read();
+    assert.deepEqual([!listed.ok && listed.failure.code, asked], ['too-large', expected]);
+  }
 });
 
 test('a list whose pages are too large is read in smaller ones, as long as it has more than one', async () => {
