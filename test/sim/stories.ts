@@ -494,6 +494,13 @@ export function aboutHiddenPlaces(plan: Plan): Plan {
   return { ...about, strangers: 'places', drivers: doNotStage };
 }
 
+/** Pods of which one alone fills a page of a list, and of which some say more than a line of a watch may have. */
+export function aboutLargeObjects(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  const faults = { ...about.cluster.faults, pageObjectsMax: 1, largeEvent: 0.1 };
+  return { ...about, cluster: { ...about.cluster, faults } };
+}
+
 /** Pods that show a token of their own, of a server whose tokens do not live long. */
 export function aboutTokens(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -553,6 +560,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'hidden-stages': aboutHiddenStages,
   'hidden-places': aboutHiddenPlaces,
   'cluster-tokens': aboutTokens,
+  'large-objects': aboutLargeObjects,
   'changed-disks': aboutChangedDisks,
   'parts-of-changed-disks': aboutPartsOfChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,

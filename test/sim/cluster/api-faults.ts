@@ -29,6 +29,10 @@ export interface ApiFaults {
   readonly watchStall: number;
   /** Each way. */
   readonly latencyMsMax: number;
+  /** A page with more objects than this is too large to be heard, when all is healed, too; by default none is. */
+  readonly pageObjectsMax?: number;
+  /** Probability that an event of a watch is too large to be heard; by default none is. */
+  readonly largeEvent?: number;
 }
 
 export const NO_API_FAULTS: ApiFaults = {

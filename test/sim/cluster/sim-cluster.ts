@@ -209,7 +209,9 @@ export class SimCluster {
 
   #faults(): ApiFaults {
     const { plan, stormy } = this.#parts;
-    return stormy() ? plan.faults : NO_API_FAULTS;
+    if (stormy()) return plan.faults;
+    const { pageObjectsMax } = plan.faults;
+    return pageObjectsMax === undefined ? NO_API_FAULTS : { ...NO_API_FAULTS, pageObjectsMax };
   }
 
   #forbids(verb: Verb, target: ApiTarget): string | undefined {

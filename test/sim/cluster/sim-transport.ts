@@ -80,7 +80,7 @@ class SimTransport implements ApiTransport {
       if (fate === 'lost') return settle({ ok: false, failure: lost(request) });
       const told = fate === 'failed-done' && answer.status < 300 ? FAILED : answer;
       time.after(this.#latencyMs(), () => {
-        if (!isAway()) settle(resultOf(request, told));
+        if (!isAway()) settle(this.#isTooLarge(told) ? TOO_LARGE : resultOf(request, told));
       });
     });
   }
@@ -127,7 +127,9 @@ class SimTransport implements ApiTransport {
           isBroken ||= isAway();
           if (!isAlive() || isBroken) return;
           const text = JSON.stringify(event);
-          if (text.length > lineBytesMax) return end(tooLarge('a line', lineBytesMax));
+          const { largeEvent = 0 } = faults();
+          const isTooLarge = text.length > lineBytesMax || (largeEvent > 0 && random.chance(largeEvent));
+          if (isTooLarge) return end(tooLarge('a line', lineBytesMax));
           listener.line(JSON.parse(text));
         },
         ended: end,
@@ -143,6 +145,12 @@ class SimTransport implements ApiTransport {
   close(): void {
     this.#isClosed = true;
     for (const lose of [...this.#open]) this.#parts.time.after(0, lose);
+  }
+
+  #isTooLarge({ body }: ApiAnswer): boolean {
+    const { items } = body as { readonly items?: unknown };
+    const { pageObjectsMax = Number.POSITIVE_INFINITY } = this.#parts.faults();
+    return Array.isArray(items) && items.length > pageObjectsMax;
   }
 
   #latencyMs(): number {
@@ -178,6 +186,8 @@ function lost({ method }: ApiRequest): ApiFailure {
 function tooLarge(what: string, bytesMax: number): ApiFailure {
   return { code: 'too-large', message: `${what} has more than ${bytesMax} bytes`, effect: 'none' };
 }
+
+const TOO_LARGE: ApiResult<unknown> = { ok: false, failure: tooLarge('the answer', 0) };
 
 /** Nobody shares an object with the server. */
 function copied(value: unknown): unknown {
