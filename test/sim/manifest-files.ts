@@ -1,6 +1,6 @@
 /** The directory of manifests: files that are whole, cut short, unreadable or gone, until somebody puts them right. */
 import { below } from '../../mount/host.ts';
-import { manifestText } from './manifests.ts';
+import { contentObject, manifestText } from './manifests.ts';
 import type { Random } from './random.ts';
 import type { SimKernel } from './sim-kernel.ts';
 import { MANIFESTS } from './sim-paths.ts';
@@ -12,6 +12,8 @@ export interface ManifestFile {
   readonly name: string;
   readonly objects: () => readonly object[];
   state: FileState;
+  /** The name of the file that the objects are in now: its own, but when they were moved. */
+  place: string;
 }
 
 /** What the user has written, by the names of the files; where it goes is for those who keep it. */
@@ -28,7 +30,8 @@ export abstract class WishFiles {
 
   /** Not written yet. */
   add(name: string, objects: () => readonly object[]): ManifestFile {
-    const file: ManifestFile = { name, objects, state: 'whole' };
+    const place = this.files.get(name)?.place ?? name;
+    const file: ManifestFile = { name, objects, state: 'whole', place };
     this.files.set(name, file);
     return file;
   }
@@ -52,6 +55,9 @@ export abstract class WishFiles {
   abstract comeInReach(which: 'changed' | 'all'): void;
 
   abstract write(file: ManifestFile): void;
+
+  /** The objects are taken out of the file that they are in; `write` puts them into the other one. False: not now. */
+  abstract take(file: ManifestFile, place: string): boolean;
 }
 
 export class ManifestFiles extends WishFiles {
@@ -59,6 +65,8 @@ export class ManifestFiles extends WishFiles {
   readonly #random: Random;
   /** Names of what was written or removed while the directory was out of reach. */
   readonly #deferred = new Set<string>();
+  /** Files that something was taken out of: they stay. An empty one is unknown, so each has an object of its own. */
+  readonly #left = new Set<string>();
   #isOutOfReach = false;
 
   constructor(kernel: SimKernel, random: Random) {
@@ -82,15 +90,30 @@ export class ManifestFiles extends WishFiles {
     this.#deferred.clear();
   }
 
-  write({ name, objects, state }: ManifestFile): void {
+  write({ name, place, state }: ManifestFile): void {
     if (this.#isOutOfReach) {
       this.#deferred.add(name);
       return;
     }
-    const path = below(MANIFESTS, name);
+    this.#writePlace(place, state);
+  }
+
+  take(file: ManifestFile, place: string): boolean {
+    const { place: from } = file;
+    if (this.#isOutOfReach || file.state !== 'whole' || from === place) return false;
+    file.place = place;
+    this.#left.add(from);
+    this.#writePlace(from, 'whole');
+    return true;
+  }
+
+  #writePlace(place: string, state: FileState): void {
+    const path = below(MANIFESTS, place);
     this.#kernel.removeFile(path);
-    if (state === 'gone') return;
-    const text = manifestText(objects());
+    const there = [...this.files.values()].filter((one) => one.place === place && one.state !== 'gone');
+    const own = this.#left.has(place) ? [contentObject({ kind: 'ConfigMap', name: place, data: {} })] : [];
+    if (there.length === 0 && own.length === 0) return;
+    const text = manifestText([...own, ...there.flatMap(({ objects }) => objects())]);
     const cut = state === 'half' ? text.slice(0, this.#random.between(1, text.length - 1)) : text;
     this.#kernel.makeFile(path, Buffer.from(cut), state === 'unreadable' ? 0 : 0o600);
   }

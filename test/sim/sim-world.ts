@@ -88,6 +88,10 @@ export interface SimWorldParts {
 const STORAGE_FILE = 'storage.json';
 const NODE_FILE = 'node.json';
 const ATTACHMENT_FILE = 'attachments.json';
+/** Pods are moved to and fro between these and their own. */
+const MOVED_FILES = ['a.json', 'z.json'] as const;
+/** Less than what an edit needs to count. */
+const APART_MS_MAX = 290;
 /** What they say is healed, too. */
 const REWRITTEN: ReadonlySet<string> = new Set([NODE_FILE, ATTACHMENT_FILE]);
 
@@ -300,6 +304,23 @@ export class SimWorld {
     trace.add(`manifests are gone: ${lost.join()}`);
     for (const name of lost) this.#setState(name, 'gone');
     return lost;
+  }
+
+  /**
+   * A pod goes from one manifest to another, which both stay, in two writes; only one that the agent knows to be in the
+   * first one: whom it has missed since he was moved last it may miss twice.
+   */
+  movePod(random: Random, isKnownIn: (uid: string, file: string) => boolean): void {
+    if (this.pods.size === 0) return;
+    const pod = random.pick([...this.pods.values()]);
+    const place = random.pick([podFile(pod.name), ...MOVED_FILES]);
+    const apartMs = random.between(1, APART_MS_MAX);
+    const file = this.#files.get(podFile(pod.name));
+    if (file === undefined || !isKnownIn(pod.uid, file.place) || !this.#files.take(file, place)) return;
+    this.#parts.trace.add(`user moves ${pod.name} ${pod.uid} to ${place} in ${apartMs} ms`);
+    this.#parts.time.after(apartMs, () => {
+      if (this.#files.get(file.name) === file) this.#files.write(file);
+    });
   }
 
   returnManifests(names: readonly string[]): void {

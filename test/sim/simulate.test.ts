@@ -8,7 +8,7 @@ import { NO_POD_FIELDS } from './pod-fields.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { ONE_SLICE } from './sim-slices.ts';
 import { simulate } from './simulate.ts';
-import { aboutChangedDisks, aboutCluster, aboutHung, aboutLostHolds } from './stories.ts';
+import { aboutChangedDisks, aboutCluster, aboutHung, aboutLostHolds, aboutMovedPods } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 compileSimply();
@@ -59,6 +59,16 @@ test('k/k#34437: where what holds devices is lost, it is noticed, and they are h
   const failed: string[] = [];
   for (let seed = 1; seed <= 25; seed += 1) {
     const { violation } = await simulate(seed, { plan: aboutLostHolds });
+    if (violation !== undefined)
+      failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+  }
+  assert.deepEqual(failed, []);
+});
+
+test('AP-12: where pods move from one manifest to another all the time, none is taken down', async () => {
+  const failed: string[] = [];
+  for (let seed = 101; seed <= 112; seed += 1) {
+    const { violation } = await simulate(seed, { plan: aboutMovedPods });
     if (violation !== undefined)
       failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
   }

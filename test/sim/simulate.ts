@@ -134,6 +134,7 @@ const ISCSI_SEED = 18_000_000_041;
 const CLUSTER_SEED = 13_000_000_021;
 const CLAIMS_SEED = 16_000_000_037;
 const NODE_SEED = 17_000_000_023;
+const MOVES_SEED = 20_000_000_089;
 const RECORDS_SEED = 14_000_000_029;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
@@ -221,7 +222,9 @@ export class Simulation {
     this.#recordForm = this.plan.records.form;
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
-    this.#parser = drawParser(this.#parserRandom);
+    const parser = drawParser(this.#parserRandom);
+    // A pod is lost that moves to a file that cannot be read.
+    this.#parser = parser !== undefined && this.plan.movesEveryMs > 0 ? { ...parser, lost: 0 } : parser;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
@@ -269,6 +272,24 @@ export class Simulation {
     this.clusterWatch = this.cluster === undefined ? undefined : new ClusterWatch(this, this.cluster);
   }
 
+  #isKnownIn(uid: string, file: string): boolean {
+    const places = [...(this.view()?.reconciler.desired().volumes.values() ?? [])].flatMap(
+      ({ publications }) => [...publications.values()],
+    );
+    return places.some(({ spec }) => spec.pod.uid === uid && spec.origin === file);
+  }
+
+  /** From a stream of its own, and only where pods are moved at all. */
+  #moveNext(random: Random): void {
+    const { movesEveryMs } = this.plan;
+    if (movesEveryMs === 0) return;
+    this.time.after(Math.ceil(-Math.log(1 - random.next()) * movesEveryMs), () => {
+      if (!this.stormy) return;
+      this.world.movePod(random, (uid, file) => this.#isKnownIn(uid, file));
+      this.#moveNext(random);
+    });
+  }
+
   violate(invariant: string, text: string): void {
     this.violation ??= { invariant, text };
     this.trace.add(`VIOLATION ${invariant}: ${text}`);
@@ -281,6 +302,7 @@ export class Simulation {
       this.#boot();
       this.#scheduleEvent();
       this.absences.begin();
+      this.#moveNext(createRandom(this.seed + MOVES_SEED));
       await this.time.settle();
       await this.#stepUntil(() => this.time.nowMs() >= this.plan.safetyMs);
       await this.#liveness();

@@ -232,7 +232,25 @@ export function aboutAbsentManifests(plan: Plan): Plan {
   return { ...plan, podsMax: 4, safetyMs: Math.max(plan.safetyMs, 60_000), absence };
 }
 
-/** As above, while somebody's mount hides what was noted of the directory, or the disk does not let anybody read it. */
+/**
+ * Pods that move from one manifest to another all the time. None is damaged: a pod that is in one that cannot be read
+ * by the time that the one before has lost it is lost.
+ */
+export function aboutMovedPods(plan: Plan): Plan {
+  return {
+    ...plan,
+    podsMax: 4,
+    movesEveryMs: 500,
+    // An agent that starts between the two writes finds the pod in neither.
+    absence: { ...NO_ABSENCE, holdMs: 30_000 },
+    events: { ...plan.events, podComes: 6, podGoes: 1, fileDamaged: 0 },
+  };
+}
+
+/**
+ * As `absent-manifests`, while somebody's mount hides what was noted of the directory, or the disk does not let anybody
+ * read it.
+ */
 export function aboutHiddenNotes(plan: Plan): Plan {
   const absent = aboutAbsentManifests(plan);
   const { effects } = absent.weather;
@@ -587,6 +605,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
   'hidden-notes': aboutHiddenNotes,
+  'moved-pods': aboutMovedPods,
   'lost-records': aboutLostRecords,
   journal: aboutJournal,
   'in-journal': inJournal,

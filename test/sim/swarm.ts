@@ -107,6 +107,8 @@ export interface Plan {
   /** Nothing but hung file systems keeps the agent from asking about a volume, or the driver from hearing it. */
   readonly judgesQuestions: boolean;
   readonly absence: AbsencePlan;
+  /** Mean time between two pods that are moved from one manifest to another; 0: none is. */
+  readonly movesEveryMs: number;
   readonly podFields: PodFieldsPlan;
   readonly moreKinds: MoreKindsPlan;
   readonly locals: LocalsPlan;
@@ -196,6 +198,7 @@ function drawPlan(random: Random): Plan {
     hangEveryMs: 0,
     judgesQuestions: false,
     absence: NO_ABSENCE,
+    movesEveryMs: 0,
     podFields: NO_POD_FIELDS,
     moreKinds: NO_MORE_KINDS,
     locals: NO_LOCALS,

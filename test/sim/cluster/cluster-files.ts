@@ -36,6 +36,11 @@ export class ClusterFiles extends WishFiles {
   putOutOfReach(): void {}
   comeInReach(): void {}
 
+  /** Nor are its objects in files. */
+  take(): boolean {
+    return false;
+  }
+
   write({ name, objects, state }: ManifestFile): void {
     const before = this.#applied.get(name) ?? [];
     const after = state === 'gone' ? [] : inOrder(objects() as readonly Json[]);
