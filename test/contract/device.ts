@@ -12,6 +12,8 @@ export interface DeviceWorld {
   readonly root: AbsolutePath;
   /** A device that nobody uses; answers the path of its node. */
   addDevice(): Promise<AbsolutePath>;
+  /** Somebody takes what is mounted at the target away, held or not (umount -l). */
+  takeAway(target: AbsolutePath): Promise<void>;
   /** A process opens the node until the answer is called. */
   open(node: AbsolutePath): Promise<() => Promise<void>>;
 }
@@ -55,6 +57,7 @@ export function deviceContract(name: string, make: MakeDeviceWorld): void {
   };
   nodeSentences(sentence);
   holdSentences(sentence);
+  lostHoldSentences(sentence);
   heldPathSentences(sentence);
 }
 
@@ -181,6 +184,52 @@ function holdSentences(sentence: Sentence): void {
     await close();
     assert.deepEqual(await usersOf(stage, device), []);
   });
+}
+
+/** A loop device keeps what it has open when that has no path any more. */
+function lostHoldSentences(sentence: Sentence): void {
+  sentence(
+    'a hold of which somebody took the bind away is ended with its path, bound anew or not',
+    async (stage) => {
+      const { host } = stage;
+      const root = below(stage.root, 'held');
+      value(await host.makeDirectory(root, 0o700));
+      const node = await stage.addDevice();
+      const device = await deviceAt(stage, node);
+      const target = await publish({ ...stage, root }, node, 'volume');
+      value(await host.holdDevice(target));
+      await stage.takeAway(target);
+      assert.equal(value(await host.deviceOf(target)), undefined);
+      assert.equal((await usersOf(stage, device)).length, 1, 'it is held all the same');
+      assert.deepEqual(value(await host.heldPaths(root)), [], 'and nothing keeps the path busy');
+      value(await host.mount({ fsType: 'bind', source: node, target, options: [] }));
+      for (let times = 0; times < 2; times += 1) value(await host.holdDevice(target));
+      assert.equal((await usersOf(stage, device)).length, 2);
+      assert.deepEqual(value(await host.heldPaths(root)), [target]);
+      const next = { ...stage, host: await stage.newHost() };
+      value(await next.host.releaseDevice(target));
+      assert.deepEqual(await usersOf(next, device), []);
+      value(await next.host.holdDevice(target));
+      await stage.takeAway(target);
+      value(await next.host.releaseDevice(target));
+      assert.deepEqual(await usersOf(next, device), []);
+    },
+  );
+  sentence(
+    'of two holds of one device that have lost their paths each is ended with its own',
+    async (stage) => {
+      const { host } = stage;
+      const node = await stage.addDevice();
+      const device = await deviceAt(stage, node);
+      const [a, b] = [await publish(stage, node, 'a'), await publish(stage, node, 'b')];
+      for (const one of [a, b]) value(await host.holdDevice(one));
+      for (const one of [a, b]) await stage.takeAway(one);
+      value(await host.releaseDevice(a));
+      assert.equal((await usersOf(stage, device)).length, 1, 'the other pod has it still');
+      value(await host.releaseDevice(b));
+      assert.deepEqual(await usersOf(stage, device), []);
+    },
+  );
 }
 
 function heldPathSentences(sentence: Sentence): void {

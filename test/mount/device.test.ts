@@ -6,7 +6,7 @@ import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts
 import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { detachLoopDevices, loopDevicesBelow } from '../demo/machine.ts';
-import { detacherOf } from '../machine/loop-devices.ts';
+import { attachedLoopDevices, detacherOf } from '../machine/loop-devices.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 import { inPrivateProcesses } from '../real/namespace.ts';
 import { value } from '../value.ts';
@@ -76,6 +76,12 @@ if (skip === false) {
       root,
       newHost: () => realHost(t),
       addDevice: async () => addDevice(t, root),
+      takeAway: async (target) => {
+        // Whoever cleans up after a test that failed finds what holds it by nothing else.
+        for (const { name, backingFile } of attachedLoopDevices())
+          if (backingFile === target) t.after(detacherOf(`/dev/${name}`));
+        run('umount', '--lazy', target);
+      },
       open: async (node) => {
         const child = await holder(t, 'sh', '-c', `exec 7<${node} && echo && exec sleep 60`);
         return () => end(child);

@@ -19,6 +19,7 @@ deviceContract('MemoryHost', async () => {
       host.plant(node, { kind: 'block', block });
       return node;
     },
+    takeAway: async (target) => host.takeAway(target),
     open: async (node) => {
       const found = await host.deviceOf(node);
       const device = (found.ok ? found.value : undefined) as DeviceNumber;

@@ -106,6 +106,8 @@ export interface MemoryHost extends Host {
   plantDevice(path: string, content: DeviceOnDisk): DeviceNumber;
   /** Mounts something foreign on an existing directory; `content` is a file name in it. */
   plantMount(target: string, fsType: string, content?: string): void;
+  /** Somebody takes the topmost mount away, held or not. */
+  takeAway(target: AbsolutePath): void;
   depthAt(target: AbsolutePath): number;
   /** The options of the topmost mount. */
   optionsAt(target: AbsolutePath): readonly string[];
@@ -772,7 +774,7 @@ export function createMemoryHost(): MemoryHost {
         if (!node.ok) return node;
         const device = node.value?.block;
         if (device === undefined) return problem('path-wrong-kind', path);
-        const isHeld = devices.holds().some((one) => one.path === path && one.device === device);
+        const isHeld = devices.holds().some((one) => one.shown === path && one.device === device);
         if (isHeld) return done;
         if (!devices.has(device)) return problem('input-output', path);
         change(() => void devices.hold(path, device, mountAt(path)));
@@ -846,6 +848,11 @@ export function createMemoryHost(): MemoryHost {
     plantMount(target, fsType, content) {
       const root = addMount(target as AbsolutePath, fsType, '/dev/foreign', []);
       if (content !== undefined) root.children.set(content, makeNode('file', 0o644));
+    },
+    takeAway(target) {
+      const index = mounts.findLastIndex(({ entry }) => entry.target === target);
+      devices.loseName(mounts[index]);
+      mounts.splice(index, 1);
     },
     depthAt: (target) => mounts.filter(({ entry }) => entry.target === target).length,
     optionsAt: (target) => mountAt(target)?.entry.superOptions ?? [],

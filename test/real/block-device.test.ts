@@ -208,6 +208,27 @@ test('k/k#34437: what holds the device, ended by somebody else, is found and mad
   }),
 );
 
+test(
+  'ST-17: what holds the device, its path taken from it by somebody, is ended with the pod',
+  { skip },
+  () =>
+    onRealNode(async (node) => {
+      node.settings.resync_ms = RESYNC_MS;
+      await begin(node);
+      await node.untilMounted(1);
+      const { link, held } = blockPlacesOf(node, 'raw');
+      const { rdev } = statSync(link);
+      write(link, 'precious');
+      execFileSync('umount', ['--lazy', held]);
+      assert.deepEqual(loopDevicesBelow(node.root), []);
+      await node.until('it to be held again', () => loopDevicesBelow(node.root).length === 1);
+      await node.untilMounted(1);
+      assert.deepEqual([statSync(link).rdev, lstatSync(held).rdev, read(link)], [rdev, rdev, 'precious']);
+      // The driver's own device is below the scratch directory: nothing else keeps it.
+      await end(node);
+    }),
+);
+
 test('A-061: published as a plain file instead of a device, it is not given to the pod', { skip }, () =>
   onRealNode(async (node) => {
     let lies = true;

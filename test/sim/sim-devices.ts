@@ -3,7 +3,10 @@ import { type AbsolutePath, type DeviceNumber, isBelow } from '../../mount/host.
 
 export interface Hold {
   readonly loop: string;
+  /** Where it was made, which a host can tell of its own. */
   readonly path: string;
+  /** What the kernel shows: `/` when the mount is in no namespace any more. */
+  shown: string;
   readonly device: DeviceNumber;
   /** What the path was on: it stays busy while the hold lasts. */
   readonly mount: unknown;
@@ -102,17 +105,17 @@ export class SimDevices {
 
   /** Held already is nothing new; false when there is no such disk to be opened. */
   hold(path: string, device: DeviceNumber, mount: unknown): boolean {
-    if (this.#holds.some((one) => one.path === path && one.device === device && one.mount === mount))
+    if (this.#holds.some((one) => one.shown === path && one.device === device && one.mount === mount))
       return true;
     if (!this.#present.has(device)) return false;
     const taken = new Set(this.#holds.map(({ loop }) => loop));
     let number = 0;
     while (taken.has(`loop${number}`)) number += 1;
-    this.#holds.push({ loop: `loop${number}`, path, device, mount });
+    this.#holds.push({ loop: `loop${number}`, path, shown: path, device, mount });
     return true;
   }
 
-  /** losetup -d of every loop device whose file is exactly this path. */
+  /** losetup -d of every loop device that holds, or was made to hold, what is at exactly this path. */
   release(path: string): void {
     for (const one of this.#holds.filter((hold) => hold.path === path))
       this.#holds.splice(this.#holds.indexOf(one), 1);
@@ -127,9 +130,14 @@ export class SimDevices {
     this.#kept.add(hold.device);
   }
 
+  /** The mount is taken away from under them: they keep what they hold. */
+  loseName(mount: unknown): void {
+    for (const one of this.#holds) if (one.mount === mount) one.shown = '/';
+  }
+
   /** By the file of each loop device, whatever became of the node there. */
   heldPaths(within: AbsolutePath): readonly AbsolutePath[] {
-    const paths = new Set(this.#holds.map(({ path }) => path as AbsolutePath));
+    const paths = new Set(this.#holds.map(({ shown }) => shown as AbsolutePath));
     return [...paths].filter((path) => isBelow(path, within));
   }
 
@@ -142,7 +150,7 @@ export class SimDevices {
     const loops = this.#holds.filter((one) => one.device === device);
     return [
       ...(this.#openers.get(device) ?? []),
-      ...loops.map(({ loop, path }) => `${loop} (holds ${path})`),
+      ...loops.map(({ loop, shown }) => `${loop} (holds ${shown})`),
     ];
   }
 

@@ -44,6 +44,7 @@ deviceContract('SimHost', async (t) => {
       assert.equal(kernel.makeDeviceNode(node, device), undefined);
       return node;
     },
+    takeAway: async (target) => assert.equal(kernel.unmountLazily(target), undefined),
     open: async (node) => {
       const device = kernel.deviceOf(node) as DeviceNumber;
       kernel.devices.open(device, 'pid 7 (dd)');

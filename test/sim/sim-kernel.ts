@@ -477,6 +477,17 @@ export class SimKernel {
     return undefined;
   }
 
+  /** umount -l: what is open or held there stays so, in a mount that nobody sees. */
+  unmountLazily(target: AbsolutePath): Errno | undefined {
+    const at = this.walk(target);
+    if (typeof at === 'string') return at;
+    const { mount, inode } = at;
+    if (inode !== mount.root || mount.parent === undefined || mount.children.size > 0) return 'EINVAL';
+    this.devices.loseName(mount);
+    this.#detach(mount);
+    return undefined;
+  }
+
   /** Power off and on: mounts and memory are gone, files stay, of the unwritten ones as much as the journal has. */
   reboot(): void {
     const unwritten = this.#disk.undo?.length ?? 0;
