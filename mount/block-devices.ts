@@ -17,8 +17,9 @@ export interface BlockDevices {
    */
   holdDevice(path: AbsolutePath): Promise<Result<void>>;
   /**
-   * Ends every hold at `path`, whoever made it; none is success. Looks at the kernel's loop devices, not at records.
-   * `device-in-use` when one is still there: somebody has the loop device itself open.
+   * Ends every hold at `path`, whoever made it, and those that `holdDevice` made there and somebody has taken the bind
+   * from; none is success. Looks at the kernel's loop devices, not at records. `device-in-use` when one is still there:
+   * somebody has the loop device itself open.
    */
   releaseDevice(path: AbsolutePath): Promise<Result<void>>;
   /**

@@ -19,8 +19,8 @@ export interface ToolRequest {
   readonly inputFile?: string;
   /** Become descriptors 3, 4, ... of the tool, in this order. */
   readonly inheritedDescriptors?: readonly number[];
-  /** A tool broker runs it only while this loop device (`loop3`) shows what is, or was, at the path. */
-  readonly onLoop?: { readonly name: string; readonly path: string };
+  /** A broker runs it only while this loop device (`loop3`) shows what is, or was, at the path, or has its mark. */
+  readonly onLoop?: { readonly name: string; readonly path: string; readonly mark: string };
   /** Added to the otherwise cleared environment; never a secret. */
   readonly environment?: Readonly<Record<string, string>>;
 }

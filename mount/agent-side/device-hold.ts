@@ -1,4 +1,5 @@
 /** Holding a block device open through a loop device, with the kernel as judge before and after. */
+import { createHash } from 'node:crypto';
 import { done, type Failure, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { inodeBehind, type LoopDeviceParts } from '../broker/device/loop-device.ts';
@@ -8,7 +9,8 @@ import { endOf, type ToolRequest } from '../tool.ts';
 export interface DeviceHoldParts extends LoopDeviceParts {
   readonly clock: Clock;
   readonly nodeOf: (path: AbsolutePath) => Promise<Result<DeviceNode | undefined>>;
-  readonly loopsOf: (path: AbsolutePath) => Promise<Result<readonly string[]>>;
+  /** Those that show the path; with `mark`, also those that have it, whatever they show. */
+  readonly loopsOf: (path: AbsolutePath, mark?: string) => Promise<Result<readonly string[]>>;
 }
 
 /**
@@ -20,6 +22,9 @@ const LOOPS_MAX = 16;
 /** A loop device that somebody has open, udev for instance, lets go of its file when that one closes it. */
 const DETACH_LOOKS_MAX = 20;
 const DETACH_LOOK_MS = 50;
+/** Larger than any device, and a signed number of 64 bits still, as loop(4) has it. */
+const BEYOND_DEVICES = 1n << 62n;
+const SECTOR_BYTES = 512n;
 
 /**
  * As `Host.holdDevice` and `Host.releaseDevice` say; calls for one path come one after the other. The loop device is
@@ -40,7 +45,8 @@ async function hold(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<
     const before = await isHeld(parts, path, node.value);
     if (!before.ok) return tries === 1 ? before : fail({ ...before.failure, effect: 'unknown' });
     if (before.value) return done;
-    const attached = await runLosetup(parts, ['--find', '--read-only', '--', path]);
+    const marked = ['--sizelimit', holdMark(path)];
+    const attached = await runLosetup(parts, ['--find', '--read-only', ...marked, '--', path]);
     const after = await isHeld(parts, path, node.value);
     if (after.ok && after.value) return done;
     const mayCome = attached.ok || attached.failure.code === 'input-output';
@@ -81,15 +87,17 @@ async function isHeld(
   return ok(false);
 }
 
+/** Also of what was held there when somebody took the bind away: the kernel shows `/` for it, as for everybody's. */
 async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<void>> {
+  const mark = holdMark(path);
   let said: Failure | undefined;
   for (let looks = 0; looks < DETACH_LOOKS_MAX; looks += 1) {
-    const loops = await parts.loopsOf(path);
+    const loops = await parts.loopsOf(path, mark);
     if (!loops.ok) return looks === 0 ? loops : fail({ ...loops.failure, effect: 'unknown' });
     if (loops.value.length === 0) return done;
     if (looks > 0) await pause(parts.clock, DETACH_LOOK_MS);
     for (const name of loops.value.slice(0, LOOPS_MAX)) {
-      const detached = await runLosetup(parts, ['--detach', `/dev/${name}`], { name, path });
+      const detached = await runLosetup(parts, ['--detach', `/dev/${name}`], { name, path, mark });
       // By now it shows something else, as one does that had lost its file and was given another: the next look tells.
       if (!detached.ok && detached.failure.code === 'path-missing') continue;
       if (!detached.ok) said = detached.failure;
@@ -98,6 +106,16 @@ async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Resu
   }
   const message = `a loop device still holds ${path}${said === undefined ? '' : `: ${said.message}`}`;
   return fail({ code: 'device-in-use', message, effect: 'unknown', blocker: path });
+}
+
+/**
+ * The size limit of a loop device that is made to hold what is at `path`, in bytes: it limits no device
+ * (`get_loop_size` of the kernel), and is of this path alone. The kernel keeps and shows it, whoever mounts, moves or
+ * unmounts what (D-132).
+ */
+function holdMark(path: AbsolutePath): string {
+  const hash = createHash('sha256').update(path).digest().readBigUInt64BE() % BEYOND_DEVICES;
+  return String(BEYOND_DEVICES + hash - (hash % SECTOR_BYTES));
 }
 
 async function runLosetup(

@@ -185,7 +185,7 @@ function createDeviceCalls(
     ...losetup,
     clock: CLOCK,
     nodeOf,
-    loopsOf: (path) => ask('findLoopsOf', { path }),
+    loopsOf: (path, mark) => ask('findLoopsOf', { path, mark }),
   });
   const userParts: DeviceUsersParts = {
     ...losetup,

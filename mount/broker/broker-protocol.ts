@@ -76,7 +76,7 @@ export interface PathCalls {
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
   findPlaceHolders: { args: PlacesAsked; result: Result<PlaceHolders> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
-  findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
+  findLoopsOf: { args: { path: AbsolutePath; mark: string | undefined }; result: Result<readonly string[]> };
   findHeldPaths: { args: { within: AbsolutePath }; result: Result<readonly AbsolutePath[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
   proveBlank: { args: { path: AbsolutePath }; result: Result<void> };

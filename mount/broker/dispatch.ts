@@ -123,7 +123,7 @@ function dispatchOfDevice(call: DeviceCall): Result<unknown> {
     case 'deviceNodeOf':
       return deviceNodeOf(call.args.path);
     case 'findLoopsOf':
-      return findLoopsOf(call.args.path);
+      return findLoopsOf(call.args.path, call.args.mark);
     case 'findHeldPaths':
       return findHeldPaths(call.args.within);
     case 'proveBlank':

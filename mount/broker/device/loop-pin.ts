@@ -7,20 +7,22 @@ import type { runTool, ToolReport, ToolRequest } from '../../tool.ts';
 import { DELETED_MARK } from '../path/path-walk.ts';
 
 /**
- * `path-missing`, effect `none`: the device shows what is, or was, at `onLoop.path` no more. While it is open no file
- * is taken from it (`lo_release` of the kernel lets go at the last close), so nobody else has it when the tool comes.
- * The open does not touch the file, and it waits in a thread: one that hangs holds up no other tool.
+ * `path-missing`, effect `none`: the device shows what is, or was, at `onLoop.path` no more, nor its mark. While it is
+ * open no file is taken from it (`lo_release` of the kernel lets go at the last close), so nobody else has it when the
+ * tool comes. The open does not touch the file, and it waits in a thread: one that hangs holds up no other tool.
  */
 export async function runOnLoop(run: typeof runTool, request: ToolRequest): Promise<Result<ToolReport>> {
   const { onLoop } = request;
   if (onLoop === undefined) return run(request);
-  const { name, path } = onLoop;
+  const { name, path, mark } = onLoop;
+  const saidBy = async (what: string) =>
+    (await readFile(`/sys/block/${name}/loop/${what}`, 'utf8')).replace(/\n$/, '');
   try {
     const pin = await open(`/dev/${name}`, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const shown = await readFile(`/sys/block/${name}/loop/backing_file`, 'utf8');
-      const file = shown.replace(/\n$/, '');
-      if (file === path || file === `${path}${DELETED_MARK}`) return await run(request);
+      const file = await saidBy('backing_file');
+      const isShown = file === path || file === `${path}${DELETED_MARK}`;
+      if (isShown || (await saidBy('sizelimit')) === mark) return await run(request);
     } finally {
       await pin.close();
     }

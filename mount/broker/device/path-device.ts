@@ -3,6 +3,7 @@ import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
 import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from '../../host.ts';
+import { readOrNothing } from './kernel-text.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
 import { DELETED_MARK, withChild } from '../path/path-walk.ts';
 
@@ -87,15 +88,19 @@ export function findLoops(): Result<readonly LoopDevice[]> {
   }
 }
 
-/** Those that hold what is, or was, at exactly this path. */
-export function findLoopsOf(path: AbsolutePath): Result<readonly string[]> {
+/** Those that hold what is, or was, at exactly this path; with `mark`, also those that have it as their size limit. */
+export function findLoopsOf(path: AbsolutePath, mark?: string): Result<readonly string[]> {
   const loops = findLoops();
   if (!loops.ok) return loops;
-  return ok(
-    loops.value
-      .filter(({ backingFile }) => backingFile === path || backingFile === `${path}${DELETED_MARK}`)
-      .map(({ name }) => name),
-  );
+  const isOf = ({ name, backingFile }: LoopDevice): boolean =>
+    backingFile === path ||
+    backingFile === `${path}${DELETED_MARK}` ||
+    (mark !== undefined && readOrNothing(`${BLOCK_DIRECTORY}/${name}/loop/sizelimit`)?.trim() === mark);
+  try {
+    return ok(loops.value.filter(isOf).map(({ name }) => name));
+  } catch (error) {
+    return failErrno(error, `read ${BLOCK_DIRECTORY}`, 'none');
+  }
 }
 
 /** As `Host.heldPaths`. */
