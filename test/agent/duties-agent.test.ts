@@ -83,9 +83,9 @@ test('A-033, A-065: a pod that goes while its publish has no answer has it unpub
   await until('publishing', () => count(world, 'NodePublishVolume') === 1);
   await takeDown(world);
   assert.equal(count(world, 'NodePublishVolume'), 1);
-  // And once more, when it can take effect no longer (DR-05).
-  const down = ['NodeUnpublishVolume', 'NodeUnstageVolume'];
-  assert.deepEqual(world.asked().slice(-4), [...down, ...down]);
+  // And once more, when it can take effect no longer (DR-05): on a busy machine that is before it was unstaged.
+  assert.equal(count(world, 'NodeUnpublishVolume'), 2);
+  assert.deepEqual(world.asked().slice(-2), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
 });
 
 test('A-031, A-032: killed in mid-stage and told ABORTED three times, the next life gets there', async () => {
