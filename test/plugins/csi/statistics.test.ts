@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, MountIdentity } from '../../../mount/host.ts';
 import type { RemoteCall, RemoteReply } from '../../../mount/remote-call.ts';
+import type { SecretMemory } from '../../../plugins/csi/call/secret-memory.ts';
 import { createCallLanes } from '../../../plugins/csi/call/volume-call-queue.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import {
@@ -59,8 +60,14 @@ interface Sent {
   readonly deadlineMs: number;
 }
 
+const WELL_KNOWN = { of: () => [new Sensitive({ option: 'hunter22' })], knows: () => true };
+
 /** A driver behind a wire: requests and answers are bytes; a hung call takes all of its deadline. */
-function world(capabilities: readonly number[], answers: Readonly<Record<string, Answer>>) {
+function world(
+  capabilities: readonly number[],
+  answers: Readonly<Record<string, Answer>>,
+  memory: Pick<SecretMemory, 'of' | 'knows'> = WELL_KNOWN,
+) {
   const sent: Sent[] = [];
   const places = [TARGET, STAGING, layout.mountPoint(BLOCK, PUBLICATION)];
   const mounted = new Map<string, number>(places.map((path) => [path, MOUNT.mountId]));
@@ -108,7 +115,7 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
     layout,
     drivers: { get: () => registered, suspect: (name) => suspected.push(name) },
     lanes,
-    memory: { of: () => [new Sensitive({ option: 'hunter22' })], knows: () => true },
+    memory,
   });
   return {
     sent,
@@ -471,6 +478,18 @@ test('A-021: a secret in what a driver says of the health of a volume is taken o
   });
   const { health: said } = numbers(await statistics.statistics(call()));
   assert.equal(said?.[0]?.message, 'login [redacted] was refused');
+});
+
+test('A-021: of a volume that has secrets, and of which nothing is known, no word on its health is shown', async () => {
+  const { statistics } = world(
+    [HEALTH],
+    { NodeGetVolumeHealth: health(HANDLE, [2, 'NoPath', 'login hunter22 was refused']) },
+    { of: () => [], knows: () => false },
+  );
+  const secrets = { ...NO_SECRETS, stage: new Sensitive({ word: 'rotated-since' }) };
+  const { health: said } = numbers(await statistics.statistics(call({ secrets })));
+  assert.equal(said?.[0]?.status, 'inaccessible');
+  assert.match(said?.[0]?.message ?? '', /^\(not shown: /);
 });
 
 test('storage health: only with the capability; its two types in words', async () => {

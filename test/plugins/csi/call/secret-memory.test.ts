@@ -112,6 +112,18 @@ test('A-038, INV-25: what a volume was grown with, and what a detach brought, is
   await assertHidden(made, 'unstage', wordOf('controllerPublish', 2));
 });
 
+test('A-038, INV-25: of a volume that has secrets, and of which nothing is known, nothing is shown', async () => {
+  const made = await world();
+  made.plan.before = () => {
+    throw new GrpcStatus(13, `busy: ${wordOf('stage', 1)}`);
+  };
+  for (const verb of ['unpublish', 'unstage'] as const) {
+    const shown = JSON.stringify(await made.plugin[verb](call({ secrets: named('stage', 2) })));
+    assert.match(shown, /INTERNAL: \(not shown: /);
+  }
+  assert.match(JSON.stringify(await made.plugin.unstage(call())), /busy: c4nary/);
+});
+
 test('INV-25: there are never more of them than a bound, and none when nothing of the volume is left', async () => {
   const memory = createSecretMemory();
   const plugin = memory.remembering(alwaysWell());
