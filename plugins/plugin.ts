@@ -37,6 +37,8 @@ export interface VolumeFacts {
   readonly stagedMount: MountIdentity | undefined;
   /** As `PublicationCall.isDoubted`, of the staged mount. */
   readonly isStageDoubted?: true;
+  /** Some of it stands, or may, that was set up in an earlier life of the agent: nobody knows with which secrets. */
+  readonly isInherited?: true;
 }
 
 /** Driver secrets as resolved from the wish; undefined where the volume names none. */
@@ -47,6 +49,8 @@ export interface VolumeSecrets {
   readonly expand: SecretData | undefined;
   /** The volume may have been set up with others, which nobody knows any more. */
   readonly mayBeMore?: true;
+  /** Each publish brings tokens, or may bring some. */
+  readonly tokens?: true;
 }
 
 export const NO_SECRETS: VolumeSecrets = {

@@ -259,12 +259,12 @@ class PeriodicCollector implements StatisticsCollector {
 
 /** A place of the volume to ask about, one that is there before one that was only tried; undefined: there is none. */
 function callAbout(volume: ActualVolume) {
-  const { spec, needs, publishContext, stagedMount, staged, publications } = volume;
+  const { spec, needs, publishContext, stagedMount, staged, publications, isInherited } = volume;
   const places = [...publications.values()];
   const place = places.find(({ presence }) => presence.kind === 'present') ?? places[0];
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
-  const facts = { needs, publishContext, stagedMount };
+  const facts = { needs, publishContext, stagedMount, ...(isInherited === true ? { isInherited } : {}) };
   return { spec, facts, publication, mount: place?.mount };
 }
 

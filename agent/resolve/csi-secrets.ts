@@ -10,6 +10,7 @@ import {
   objectKey,
   type Secret,
 } from '../../kubernetes/objects/objects.ts';
+import { type DriverTerms, driverTerms } from './driver-terms.ts';
 import { refuseMissing } from './missing.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
@@ -44,6 +45,7 @@ export interface ResolvedVolumeSecrets extends ResolvedSecrets {
 export function resolveSecrets(
   desired: DesiredSecrets,
   source: CsiSource,
+  terms: TokenTerms,
   attachesHere: boolean,
 ): ResolvedVolumeSecrets {
   const controllerPublish = resolveSecret(desired, source.controllerPublishSecret);
@@ -60,6 +62,7 @@ export function resolveSecrets(
     publish: dataOf(publish),
     expand: dataOf(expand),
     ...(controllerPublish.ok && expand.ok ? {} : { mayBeMore: true }),
+    ...tokensOf(terms),
   };
   return { secrets, blocked: undefined, expandMissing };
 }
@@ -68,10 +71,11 @@ export function resolveSecrets(
 export function resolvePublishSecret(
   desired: DesiredSecrets,
   reference: NamedReference | undefined,
+  terms: TokenTerms,
 ): ResolvedSecrets {
   const publish = resolveSecret(desired, reference);
   if (!publish.ok) return { secrets: UNKNOWN_SECRETS, blocked: publish.failure };
-  return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
+  return { secrets: { ...NO_SECRETS, publish: publish.value, ...tokensOf(terms) }, blocked: undefined };
 }
 
 /**
@@ -80,7 +84,7 @@ export function resolvePublishSecret(
  * are there to be taken out of what the driver says; with its PersistentVolume gone nobody knows which they were.
  */
 export function unwantedSecrets(
-  desired: DesiredSecrets & Pick<DesiredObjects, 'volumes'>,
+  desired: DesiredSecrets & Pick<DesiredObjects, 'volumes' | 'drivers' | 'awaited'>,
   spec: VolumeSpec,
 ): VolumeSecrets {
   if (spec.kind !== 'csi') return NO_SECRETS;
@@ -88,7 +92,20 @@ export function unwantedSecrets(
   const source = desired.volumes.get(spec.specName as ObjectKey)?.source;
   if (source?.kind !== 'csi' || csiVolumeId(source.driver, source.volumeHandle) !== spec.id)
     return { ...UNKNOWN_SECRETS, controllerPublish };
-  return { ...resolveSecrets(desired, source, false).secrets, controllerPublish };
+  const { secrets } = resolveSecrets(
+    desired,
+    source,
+    driverTerms(desired, spec.driver, spec.lifecycle),
+    false,
+  );
+  return { ...secrets, controllerPublish };
+}
+
+type TokenTerms = Pick<DriverTerms, 'tokenRequests' | 'refused'>;
+
+/** A driver whose terms cannot be read may ask for some. */
+function tokensOf({ tokenRequests, refused }: TokenTerms): Pick<VolumeSecrets, 'tokens'> {
+  return tokenRequests.length > 0 || refused?.code === 'reference-missing' ? { tokens: true } : {};
 }
 
 function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {

@@ -66,7 +66,7 @@ export function resolveClaim(
     return resolveNfsVolume(sources, pod, { volume: persistent, source: csi, readOnly });
   const terms = driverTerms(desired, csi.driver, 'Persistent');
   const attachesHere = options.attachment === 'called' && terms.fields.attachRequired !== false;
-  const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi, attachesHere);
+  const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi, terms, attachesHere);
   return ok({
     ...PLAIN,
     spec: csiSpec(persistent, csi, terms, options.seLinux ? pod : undefined),

@@ -16,7 +16,7 @@ export function resolveInline(sources: Sources, pod: Pod, name: string, source: 
   const terms = driverTerms(desired, source.driver, 'Ephemeral');
   const secretName = source.publishSecretName;
   const reference = secretName === undefined ? undefined : { namespace, name: secretName };
-  const { secrets, blocked } = resolvePublishSecret(desired, reference);
+  const { secrets, blocked } = resolvePublishSecret(desired, reference, terms);
   const volumeHandle = inlineVolumeHandle(uid, name);
   return {
     ...PLAIN,

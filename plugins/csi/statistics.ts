@@ -16,8 +16,9 @@ import {
 } from './wire/generated/csi.ts';
 import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
 import type { SecretMemory } from './call/secret-memory.ts';
-import { type CallContext, failureOf, isUnreachable, methodName, sayable } from './wire/status.ts';
-import { notRegistered, secretMountOptions, secretsIn } from './call/volume-rpc.ts';
+import { failureOf, isUnreachable, methodName, sayable } from './wire/status.ts';
+import { type Hidden, hiddenFrom } from './call/hidden-words.ts';
+import { notRegistered } from './call/volume-rpc.ts';
 
 /**
  * Both questions together: so long may they keep a call waiting that changes the volume. CSI has one call in flight per
@@ -66,13 +67,11 @@ interface Places {
 interface Question extends Places, Pick<StatisticsCall, 'stillThere'> {
   readonly spec: CsiVolumeSpec;
   readonly driver: DriverInstance;
-  readonly hidden: Hidden;
+  /** Asked when there is an answer: what was sent meanwhile may be in it. */
+  readonly hidden: () => Hidden;
 }
 
-/** What is taken out of the driver's words. */
-type Hidden = Pick<CallContext, 'secrets' | 'mayHoldOthers'>;
-
-const NOTHING: Hidden = { secrets: [] };
+const NOTHING = (): Hidden => ({ secrets: [] });
 
 const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined };
 
@@ -90,7 +89,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const volumePath = published ?? question.mountPoint;
     const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
     const reply = await ask(parts, question, NodeService.nodeGetVolumeStats, request, withinMs);
-    return reply.ok ? numbersOf(reply.value, driver, (text) => sayable(text, hidden)) : reply;
+    return reply.ok ? numbersOf(reply.value, driver, sayingWithout(hidden())) : reply;
   }
 
   /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
@@ -111,17 +110,14 @@ export function createStatistics(parts: StatisticsParts): Statistics {
 
   return {
     async statistics(call) {
-      const { spec, secrets } = call;
+      const { spec } = call;
       assert(spec.kind === 'csi', 'the CSI plugin is given CSI volumes');
       const driver = drivers.get(spec.driver);
       if (driver === undefined) return notRegistered(spec.driver);
       if (!answersAnything(driver)) return ok(NO_NUMBERS);
       const places = placesOf(layout, spec, driver, call);
       if (places === undefined) return ok(NO_NUMBERS);
-      const hidden = {
-        secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],
-        mayHoldOthers: secrets.mayBeMore === true && !memory.knows(spec.id),
-      };
+      const hidden = (): Hidden => hiddenFrom(memory, { ...call, spec });
       return answer({ spec, driver, hidden, stillThere: call.stillThere, ...places });
     },
     async storageHealth(name) {
@@ -141,6 +137,10 @@ export function createStatistics(parts: StatisticsParts): Statistics {
   };
 }
 
+function sayingWithout(hidden: Hidden): (text: string) => string {
+  return (text) => sayable(text, hidden);
+}
+
 async function ask<Request, Reply>(
   { host, drivers }: Pick<StatisticsParts, 'host' | 'drivers'>,
   { driver, hidden }: Pick<Question, 'driver' | 'hidden'>,
@@ -152,7 +152,7 @@ async function ask<Request, Reply>(
   if (reply.kind === 'ok') return ok(reply.reply);
   if (isUnreachable(reply)) drivers.suspect(driver.name);
   const name = methodName(method.path);
-  return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', ...hidden }));
+  return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', ...hidden() }));
 }
 
 /** Undefined: there is no place of it at all. */
@@ -191,7 +191,7 @@ async function askHealth(
     stagingTargetPath: staging,
   };
   const reply = await ask(parts, question, NodeService.nodeGetVolumeHealth, request, withinMs);
-  if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, (text) => sayable(text, hidden));
+  if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, sayingWithout(hidden()));
   // It does not have what it said it had: as good as no capability.
   return reply.failure.code === 'driver-unimplemented' ? ok(undefined) : reply;
 }

@@ -103,6 +103,11 @@ export interface ActualVolume {
   readonly spec: VolumeSpec;
   /** Found on disk, and nothing was asked for since: of the spec only identity and places are known. */
   readonly reconstructed?: true | undefined;
+  /**
+   * Something of it stands, or may come late, that was set up before this life of the agent, in this boot: nobody
+   * knows any more with which secrets. Not recorded.
+   */
+  readonly isInherited?: true | undefined;
   /** As they were when the volume was set up: teardown never asks today's driver (DR-16). */
   readonly needs: Needs;
   readonly attached: Presence;

@@ -294,5 +294,6 @@ export function mergeFound(known: ActualVolume | undefined, found: ActualVolume)
   if (news.length === 0 && staged === known.staged) return undefined;
   // Today's driver may have ceased to stage; what it staged once is unstaged all the same.
   const needs = staged === known.staged ? known.needs : { ...known.needs, stage: true };
-  return { ...known, staged, needs, publications: new Map([...known.publications, ...news]) };
+  const publications = new Map([...known.publications, ...news]);
+  return { ...known, staged, needs, publications, isInherited: true };
 }

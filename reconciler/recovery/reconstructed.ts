@@ -79,6 +79,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
     found.get(spec.id) ?? {
       spec: known.get(spec.id)?.spec ?? spec,
       reconstructed: known.has(spec.id) ? undefined : true,
+      isInherited: true,
       needs: { attach: false, stage, expand: false },
       // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
       attached: driverOf(spec) !== undefined && !isInline(spec) ? RESTARTED : ABSENT,

@@ -107,6 +107,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
     // A reboot ends every mount and every dirty page: the node is clean (B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
     ...(record.tombstones === undefined ? {} : { tombstones: record.tombstones }),
+    // A reboot ends the driver that was given secrets, and what it made with them.
+    ...(sameBoot ? { isInherited: true } : {}),
   };
   return sameBoot ? volume : withBootEnded(volume);
 }

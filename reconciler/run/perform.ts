@@ -153,6 +153,7 @@ function volumeCall(context: PerformContext): VolumeCall {
       standsUnder: isSetUp(volume) ? volume.attachmentUid : undefined,
       stagedMount: volume.stagedMount,
       ...(isDoubted(volume.staged) ? { isStageDoubted: true } : {}),
+      ...(volume.isInherited === true ? { isInherited: true } : {}),
     },
     secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
     stillWanted,

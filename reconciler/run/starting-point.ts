@@ -39,8 +39,9 @@ export function startingPoint(
   const attachmentUid = isOnTheGround(known) ? uidNow : (known.attachmentUid ?? uidNow);
   const tombstones = pinnedTombstones(known, spec);
   const both = bothNeeds(known.needs, needs);
+  const { isInherited } = known;
   if (isOnTheGround(known) && known.quarantine === undefined)
-    return { ...onTheGround(spec, both), sizeBytes, attachedNode, attachmentUid, tombstones };
+    return { ...onTheGround(spec, both), sizeBytes, attachedNode, attachmentUid, tombstones, isInherited };
   return { ...known, spec, tombstones, needs: both, sizeBytes, attachedNode, attachmentUid };
 }
 

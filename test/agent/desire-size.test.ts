@@ -109,6 +109,7 @@ test('KV-C8: a secret that only growing needs holds the growing and nothing else
   assert.deepEqual([without.blocked, without.secrets.expand], [undefined, undefined]);
   assert.equal(without.secrets.stage?.reveal()['password'], 'hunter2');
   assert.equal(without.size?.held, 'Secret default/grow does not exist');
+  assert.equal(without.secrets.mayBeMore, true, 'the driver may have been given it before it went');
   const complete = volumeOf(desired(...documents, secretYaml('grow', { key: 'value' })), DATA);
   assert.deepEqual([complete.secrets.expand?.reveal(), complete.size?.held], [{ key: 'value' }, undefined]);
 });

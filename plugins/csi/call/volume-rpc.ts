@@ -2,12 +2,13 @@
 import { type Failure, type FailureCode, fail, ok, type Result } from '../../../mount/failure.ts';
 import type { Host } from '../../../mount/host.ts';
 import type { RemoteMethod } from '../../../mount/remote-call.ts';
-import type { VolumeCall, VolumeSecrets } from '../../plugin.ts';
-import { type SecretData, Sensitive } from '../../secret/sensitive.ts';
+import type { VolumeCall } from '../../plugin.ts';
+import type { SecretData } from '../../secret/sensitive.ts';
 import { doubtful, noLongerWanted } from '../../steps.ts';
 import type { CsiVolumeSpec } from '../../volume.ts';
 import type { CallLanes, LaneTurn, RunningCall, Sharing } from './volume-call-queue.ts';
 import type { DriverInstance, DriverRegistry } from '../driver/driver.ts';
+import { hiddenFrom } from './hidden-words.ts';
 import type { SecretMemory } from './secret-memory.ts';
 import { type CallContext, failureOf, isUnreachable, methodName } from '../wire/status.ts';
 
@@ -37,7 +38,7 @@ export interface Rpc<Request, Reply> {
   readonly codes?: ReadonlyMap<number, FailureCode>;
 }
 
-type CallFacts = Pick<VolumeCall, 'stillWanted' | 'secrets' | 'step'>;
+type CallFacts = Pick<VolumeCall, 'stillWanted' | 'secrets' | 'facts' | 'step'>;
 
 /** Makes the call when its turn comes; `no-longer-wanted` when the world has moved on by then. */
 export type VolumeRpc = <Request, Reply>(
@@ -70,9 +71,7 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
       driver: spec.driver,
       method: name,
       direction: rpc.direction,
-      // A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage.
-      secrets: [rpc.tokens, ...secretsIn(call.secrets), ...memory.of(spec.id), secretMountOptions(spec)],
-      mayHoldOthers: call.secrets.mayBeMore === true && !memory.knows(spec.id),
+      ...hiddenFrom(memory, { ...call, spec }, rpc.tokens),
     });
     const code = reply.kind === 'status' ? rpc.codes?.get(reply.status) : undefined;
     return fail(code === undefined ? failure : { ...failure, code });
@@ -103,34 +102,6 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
     // call says, the first one may still take effect.
     return doubtful(await lanes.run(spec.id, 'alone', askOnGround, turn));
   };
-}
-
-/** All there are among them. */
-export function secretsIn(secrets: VolumeSecrets): readonly SecretData[] {
-  const { controllerPublish, stage, publish, expand } = secrets;
-  return [controllerPublish, stage, publish, expand].filter((one) => one !== undefined);
-}
-
-/** `name=value`; some drivers have `name value`, `name:value` and `--option name=value`. */
-const OPTION_SEPARATOR = /[=: ](?=.)/g;
-const SECRET_NAME = /pass|secret|cred|token|key/i;
-/** Shorter values of options that do not sound secret (`ordered`, `1000`) are words of other sentences, too. */
-const OPTION_VALUE_LENGTH_MIN = 8;
-
-/**
- * Mount options may hold secrets (CSI: "may contain sensitive information"), and which do is nobody's to know: each is
- * taken out where it stands whole, and its value alone where that is long, or the name of the option is telling.
- */
-export function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
-  const hidden = spec.mountOptions.flatMap((option) => {
-    const values = [...option.matchAll(OPTION_SEPARATOR)].flatMap(({ index }) => {
-      const [name, value] = [option.slice(0, index), option.slice(index + 1)];
-      const isHidden = SECRET_NAME.test(name) || value.length >= OPTION_VALUE_LENGTH_MIN;
-      return isHidden ? [value] : [];
-    });
-    return option.search(OPTION_SEPARATOR) === -1 ? [] : [option, ...values];
-  });
-  return hidden.length === 0 ? undefined : new Sensitive(Object.fromEntries(Object.entries(hidden)));
 }
 
 function isBusy(result: Result<unknown>): boolean {

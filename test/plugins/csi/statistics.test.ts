@@ -492,6 +492,19 @@ test('A-021: of a volume that has secrets, and of which nothing is known, no wor
   assert.match(said?.[0]?.message ?? '', /^\(not shown: /);
 });
 
+test('A-021: nor is one on a volume that stands since an earlier life, whatever was done to it in this', async () => {
+  const { statistics } = world([STATS, CONDITION], {
+    NodeGetVolumeStats: NodeGetVolumeStatsResponse.encode({
+      usage: [],
+      volumeCondition: { abnormal: true, message: 'login with first-w0rd was refused' },
+    }).finish(),
+  });
+  const secrets = { ...NO_SECRETS, tokens: true as const };
+  const facts = { ...call().facts, isInherited: true as const };
+  const { health: said } = numbers(await statistics.statistics(call({ secrets, facts })));
+  assert.match(said?.[0]?.message ?? '', /^\(not shown: /);
+});
+
 test('storage health: only with the capability; its two types in words', async () => {
   const without = world([STATS], {});
   assert.equal(accept(await without.statistics.storageHealth(DRIVER)), undefined);

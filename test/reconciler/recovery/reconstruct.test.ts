@@ -708,6 +708,16 @@ test('a place found while its publish was under way is not forgotten when that p
   assert.equal(learnt(begun), undefined, 'what nobody found was made by us, and is gone');
 });
 
+test('INV-25: nobody knows with which secrets was set up what is found, beside what is known, too', async () => {
+  const [volume] = await scan(disk({ [published.replace(/mount$/, 'vol_data.json')]: data }));
+  assert.equal(volume?.isInherited, true);
+  const merged = mergeFound(
+    actual('data', { staged: 'present' }),
+    actual('data', { pods: { web: 'unsure' } }),
+  );
+  assert.equal(merged?.isInherited, true);
+});
+
 test('a stage that is found although its driver has ceased to stage is unstaged all the same (seed 15386)', () => {
   const needs = { attach: true, stage: false, expand: false };
   const merged = mergeFound(

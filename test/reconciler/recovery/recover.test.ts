@@ -60,6 +60,15 @@ test('another boot proves nothing, even with the same mount ids (INV-21, A-059)'
   ]);
 });
 
+test('INV-25: nobody knows with which secrets it was set up in this boot, and a reboot has ended all of that', () => {
+  const isInherited = (bootId: string) => {
+    const records = [recordOf(set(), 'boot-1')];
+    const state = recover({ records, table: createMountTable([]), shown: new Map(), bootId, layout });
+    return state.get(csi('data').id)?.isInherited;
+  };
+  assert.deepEqual([isInherited('boot-1'), isInherited('boot-2')], [true, undefined]);
+});
+
 test('a missing mount, another one, or one that lies below another proves nothing (A-059)', () => {
   assert.deepEqual(recovered(set(), []), ['unsure', 'unsure']);
   assert.deepEqual(recovered(set(), [mounted(staging, 40, '7:2'), mounted(target, 42)]), [
