@@ -1,6 +1,6 @@
 /** A host with real sockets and files below a scratch directory; mounts are a table that drivers in tests write. */
 import { type FSWatcher, lstatSync, mkdtempSync, rmSync, watch } from 'node:fs';
-import { mkdir, open, readdir, readFile, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { done, fail, type FailureCode, ok, type Result } from '../../../mount/failure.ts';
@@ -198,7 +198,7 @@ export function createSocketHost(): SocketHost {
     },
     removeTree: (path) => attempt(() => rm(path, { recursive: true, force: true })),
     measureUsage: never,
-    rename: never,
+    rename: (from, to) => attempt(() => rename(from, to)),
     makeLink: never,
     readLink: never,
     readMountTable: async () => ok(tableOf(mounts)),
