@@ -772,6 +772,23 @@ test('a pod whose new file is not there for a moment is wanted until it was miss
   }
 });
 
+test('what a listing shows is as old as its beginning, however late its answer comes', async () => {
+  const { host, source } = await bench({ 'a.yaml': `${podYaml('web')}---\n${podYaml('other')}` });
+  const lost = watchLost(source, 'uid-web');
+  host.write('a.yaml', podYaml('other'));
+  await host.hint();
+  await host.advance(100);
+  let answer = (): void => {};
+  host.beforeAnswer = () => new Promise((resolve) => (answer = resolve));
+  await host.hint();
+  host.beforeAnswer = undefined;
+  host.write('b.yaml', podYaml('web'));
+  await host.advance(SETTLE_MS);
+  answer();
+  await host.advance(SETTLE_MS);
+  assert.deepEqual([lost, source.current().pods.get(podUid('uid-web'))?.origin], [[], 'b.yaml']);
+});
+
 test('a hint during a listing causes another one', async () => {
   const { host, source } = await bench();
   const hinted = host.hint();
