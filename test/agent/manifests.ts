@@ -157,6 +157,7 @@ export function partsOf(files: Readonly<Record<string, string>>): readonly Sourc
     const look = { kind: 'content', bytes: new Sensitive(bytes), digest: text, reading } as const;
     const listing = {
       nowMs: 0,
+      beganMs: 0,
       settleMs: 0,
       readingSinceMs: Number.POSITIVE_INFINITY,
     };

@@ -82,6 +82,8 @@ const HELD_MS_MAX = 3_000;
 /** What one look at the directory, or at some of it, brings with it for each of its files. */
 export interface Listing {
   readonly nowMs: number;
+  /** Host clock: when it began; what it shows may be as old. */
+  readonly beganMs: number;
   readonly settleMs: number;
   /** Host clock: since when the file that waits longest has been waiting to be read; infinite when none is. */
   readonly readingSinceMs: number;
@@ -133,10 +135,10 @@ function observeContent(
 }
 
 /** The file after a look that showed it as it is believed to be soon: when that is due, it waits for no other look. */
-export function confirm(file: ManifestFile, { nowMs }: Listing): ManifestFile {
+export function confirm(file: ManifestFile, { nowMs, beganMs }: Listing): ManifestFile {
   const { pending } = file;
-  if (pending === undefined || isConfirmed(pending) || pending.sinceMs >= nowMs || dueOf(pending) > nowMs)
-    return file;
+  if (pending === undefined || isConfirmed(pending)) return file;
+  if (pending.sinceMs >= beganMs || dueOf(pending) > beganMs) return file;
   return { ...file, pending: { ...pending, confirmedMs: nowMs } };
 }
 
@@ -169,13 +171,12 @@ export function dueMs(file: ManifestFile): number | undefined {
 }
 
 /** Host clock: when the file should be looked at again; undefined when nothing waits, or for other files alone. */
-export function lookMs(file: ManifestFile, { nowMs, readingSinceMs }: Listing): number | undefined {
+export function lookMs(file: ManifestFile, { nowMs }: Listing): number | undefined {
   const atMs = dueMs(file);
   if (atMs === undefined || atMs > nowMs) return atMs;
-  // When another one has been read, or counts itself, there is a look for all.
-  const isReading = readingSinceMs < Number.POSITIVE_INFINITY;
-  const waitsForFiles = isReading || (file.pending !== undefined && isConfirmed(file.pending));
-  return waitsForFiles ? undefined : atMs;
+  // When it has been read, or another one has, or that one counts, there is a look for all.
+  const waits = file.isBeingRead === true || (file.pending !== undefined && isConfirmed(file.pending));
+  return waits ? undefined : atMs;
 }
 
 /** The same file, waiting for at least `settleMs`. */

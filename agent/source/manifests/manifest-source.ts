@@ -172,12 +172,13 @@ class ListedManifests implements ManifestSource {
     }
     this.#state = 'listing';
     const isResync = this.#isResyncDue;
+    const beganMs = this.#parts.host.nowMs();
     const listed = await this.#directory.read(this.name, this.#desk.reading(isResync));
     if (this.#isStopped()) return;
     const again = this.#hintedMeanwhile();
     this.#state = 'idle';
     if (listed.ok && isResync) this.#planResync();
-    this.#take(listed);
+    this.#take(listed, beganMs);
     if (again) void this.#list();
   }
 
@@ -200,11 +201,11 @@ class ListedManifests implements ManifestSource {
     return this.#state === 'stale';
   }
 
-  #listing(nowMs = this.#parts.host.nowMs()): Listing {
-    return { nowMs, settleMs: this.#settleMs, readingSinceMs: this.#desk.readingSinceMs() };
+  #listing(nowMs = this.#parts.host.nowMs(), beganMs = nowMs): Listing {
+    return { nowMs, beganMs, settleMs: this.#settleMs, readingSinceMs: this.#desk.readingSinceMs() };
   }
 
-  #take(listed: Result<readonly FileEntry[]>): void {
+  #take(listed: Result<readonly FileEntry[]>, beganMs: number): void {
     const troubleBefore = this.#trouble;
     if (listed.ok) {
       const nowMs = this.#parts.host.nowMs();
@@ -214,7 +215,7 @@ class ListedManifests implements ManifestSource {
       const gone = [...this.#files.keys()].filter((name) => !looks.has(name));
       if (this.#isAccepted) this.#acceptedMs = nowMs;
       this.#isAccepted = false;
-      this.#look(new Map([...gone.map(missing), ...looks]), this.#listing(nowMs));
+      this.#look(new Map([...gone.map(missing), ...looks]), this.#listing(nowMs, beganMs));
     }
     this.#trouble = listed.ok ? undefined : listed.failure;
     this.#retryMs = listed.ok ? RETRY_MS : Math.min(this.#retryMs * 2, this.#resyncMs);
