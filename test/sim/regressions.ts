@@ -18,6 +18,7 @@ import {
   aboutLostNodes,
   aboutLostRecords,
   aboutPartsOfChangedDisks,
+  aboutRestoredBackups,
 } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
@@ -648,5 +649,10 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,
     isOfAbsence: true,
+  },
+  {
+    seed: 7,
+    sentence: 'a backup that was restored is noticed, though every watch is taken and silent',
+    plan: aboutRestoredBackups,
   },
 ];

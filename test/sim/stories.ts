@@ -472,6 +472,17 @@ export function aboutLostNodes(plan: Plan): Plan {
   };
 }
 
+/** Backups are restored whose versions are of long before: only who lists learns of it. */
+export function aboutRestoredBackups(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    cluster: { ...about.cluster, restoredEveryMs: 40_000 },
+    events: { ...about.events, podComes: 4, podGoes: 5 },
+  };
+}
+
 /** Attachments that are replaced in a moment, on a node that may only read them by name and whose watches stall. */
 export function aboutUnseenAttachments(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -574,6 +585,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'cluster-contexts': aboutClusterContexts,
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
+  'restored-backups': aboutRestoredBackups,
   'unseen-attachments': aboutUnseenAttachments,
   'hidden-stages': aboutHiddenStages,
   'hidden-places': aboutHiddenPlaces,

@@ -123,6 +123,25 @@ test('an object of an earlier Node is made anew, and what the server refuses is 
   assert.deepEqual(namesIn(world), [ONE.name]);
 });
 
+test('a Node that was set back is written when that is noticed, and asked for less and less often before', async () => {
+  const world = await begun();
+  const { store, clock } = world;
+  const backedUp = store.version();
+  for (const beat of [1, 2, 3]) world.patchNode({ beat });
+  await clock.go(SECOND_MS);
+  world.transport.cut(true);
+  store.restore(backedUp, () => false);
+  await clock.go(SECOND_MS);
+  world.transport.cut(false);
+  world.drivers.register(ONE);
+  store.asked.splice(0);
+  await clock.go(MINUTE_MS);
+  const patches = store.asked.filter((one) => one === `PATCH ${NODES}/${NODE}`).length;
+  assert.ok(patches <= 8, `${patches} times`);
+  await clock.go(5 * MINUTE_MS);
+  assert.deepEqual([namesIn(world), nodeMetadata(world)['labels']], [[ONE.name], { [ZONE]: 'a' }]);
+});
+
 /** What no server takes of one driver, wherever it is written. */
 const BAD = {
   ...ONE,

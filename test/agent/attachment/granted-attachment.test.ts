@@ -344,6 +344,68 @@ test('what an earlier life asked for, and the server does late, is taken off aga
   assert.deepEqual(world.inUse(), [NAME]);
 });
 
+test('after a restored backup what stands is on the list again, and writes wait for longer and longer', async () => {
+  const world = attachmentWorld({ reported: NODE_UID });
+  const { store, clock, transport } = world;
+  const backedUp = store.version();
+  world.stand(ONE);
+  world.attach(ONE);
+  const { attachment, node } = world.begin();
+  await clock.go(SECOND_MS);
+  for (const name of ['x', 'y', 'z']) store.put('/api/v1/namespaces/default/pods', { metadata: { name } });
+  world.patchNode({ conditions: [] });
+  await clock.go(SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
+  transport.cut(true);
+  store.restore(backedUp, () => false);
+  // As it was then: what has gone since is on the list, and what stands is not.
+  world.patchNode({ volumesInUse: [nameOf(TWO)] });
+  await clock.go(SECOND_MS);
+  transport.cut(false);
+  await clock.go(10 * SECOND_MS);
+  world.attach(THREE);
+  const writes = (): number => store.asked.filter((one) => one.startsWith('PATCH')).length;
+  const before = writes();
+  const attached = await within(world, attachment.attach(THREE, callOf(THREE)), 60 * SECOND_MS);
+  assert.equal(codeOf(attached), 'in-use-unreported');
+  assert.ok(writes() - before <= 20, `${writes() - before} writes in a minute`);
+  await clock.go(3 * 60 * SECOND_MS);
+  assert.equal(node.reflection().trouble, undefined);
+  assert.deepEqual(world.inUse(), [NAME]);
+  world.stand(THREE);
+  assert.ok((await within(world, attachment.attach(THREE, callOf(THREE)), SECOND_MS))?.ok);
+  assert.deepEqual(world.inUse(), [NAME, nameOf(THREE)].sort());
+});
+
+test('a restored backup that nothing but silence tells of is noticed, and what stands is listed again', async () => {
+  const world = attachmentWorld({ reported: NODE_UID });
+  const { store, clock, transport } = world;
+  world.stand(ONE);
+  const backedUp = store.version();
+  const { attachment } = world.begin();
+  for (let minute = 0; minute < 3; minute += 1) {
+    await clock.go(60 * SECOND_MS);
+    for (let index = 0; index < 1_000; index += 1)
+      store.put('/api/v1/namespaces/default/pods', { metadata: { name: 'busy' } });
+    world.patchNode({ beat: minute });
+  }
+  await clock.go(SECOND_MS);
+  // It is not waited for, whatever became of it: the versions that would tell are a long way off.
+  store.instead = (method) => (method === 'PATCH' ? refusal(500, 'no quorum') : undefined);
+  assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'in-use-unreported');
+  store.instead = () => undefined;
+  transport.cut(true);
+  store.restore(backedUp, () => false);
+  world.patchNode({ volumesInUse: [] });
+  await clock.go(SECOND_MS);
+  transport.cut(false);
+  await clock.go(5 * 60 * SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
+  const version = store.version();
+  await clock.go(60 * SECOND_MS);
+  assert.ok(store.version() - version <= 1, `it is written ${store.version() - version} times more`);
+});
+
 test('a Node that is made anew has no other writer: what it lists is written, and nobody is blamed', async () => {
   const world = attachmentWorld();
   world.stand(ONE);

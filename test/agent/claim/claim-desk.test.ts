@@ -275,6 +275,22 @@ test('what another writer has written meanwhile stays, and the report is made fo
   assert.deepEqual([capacity, conditions], [{ storage: '2Ki' }, [{ type: 'Another' }]]);
 });
 
+test('a claim of a restored backup, older than it was seen, is told of its growth all the same', async () => {
+  const { clock, store, grow, writes } = await world('kept');
+  const backedUp = store.version();
+  store.put(CLAIMS, claim('kept'));
+  store.put(CLAIMS, growing());
+  store.put(PODS, pod('web'));
+  await clock.go(2_000);
+  store.restore(backedUp, () => false);
+  store.put(CLAIMS, growing());
+  grow(GROWN);
+  await clock.go(5_000);
+  assert.deepEqual(statusIn(store)['capacity'], { storage: '2Ki' });
+  await clock.go(600_000);
+  assert.ok(writes() <= 3, `${writes()} writes`);
+});
+
 test('a report that the server does not take is told, and tried less and less often', async () => {
   const { clock, store, grow, writes, logged, shown } = await world('kept');
   store.put(CLAIMS, growing());

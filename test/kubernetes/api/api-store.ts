@@ -24,6 +24,13 @@ interface Change {
   readonly object: Json;
 }
 
+interface Watch extends Watching {
+  readonly collection: string;
+  readonly query: URLSearchParams;
+  /** Nothing up to this version is told. */
+  readonly after: number;
+}
+
 const NODE_NAMES: Readonly<Record<string, (object: Json) => string>> = {
   'metadata.name': (object) => metadataOf(object)['name'] as string,
   'spec.nodeName': (object) => ((object['spec'] ?? {}) as Json)['nodeName'] as string,
@@ -37,12 +44,14 @@ export class ApiStore {
   /** All that was asked: `GET /api/v1/pods?…`. */
   readonly asked: string[] = [];
   pageObjectsMax = 1_000;
+  /** Watches are told nothing: somebody between holds their lines back. */
+  isMute = false;
   #version = 100;
   #oldest = 0;
   #uids = 0;
   readonly #objects = new Map<string, Json>();
   readonly #history: Change[] = [];
-  readonly #watches = new Set<{ readonly collection: string; readonly query: URLSearchParams } & Watching>();
+  readonly #watches = new Set<Watch>();
 
   /** `path`: of the collection, as `/api/v1/namespaces/default/pods`. The answer: the object as it is stored. */
   put(path: string, object: Json): Json {
@@ -86,12 +95,20 @@ export class ApiStore {
     }
   }
 
-  /** The state and the versions of a backup: `forget` says which objects are lost. */
+  /**
+   * The state and the versions of a backup: `forget` says which objects are lost. A watch that is opened at a version
+   * that the server has yet to come to is taken, and told nothing until then; those that are open go on.
+   */
   restore(version: number, forget: (name: string) => boolean): void {
     this.#version = version;
     this.#history.splice(0);
-    for (const [key, object] of this.#objects)
-      if (forget(String(metadataOf(object)['name']))) this.#objects.delete(key);
+    for (const [key, object] of this.#objects) {
+      const metadata = metadataOf(object);
+      const isLater = Number(metadata['resourceVersion']) > version;
+      if (forget(String(metadata['name']))) this.#objects.delete(key);
+      else if (isLater)
+        this.#objects.set(key, { ...object, metadata: { ...metadata, resourceVersion: `${version}` } });
+    }
   }
 
   version(): number {
@@ -100,8 +117,9 @@ export class ApiStore {
 
   /** A minute has passed. */
   bookmark(): void {
-    for (const { line } of this.#watches)
-      line({ type: 'BOOKMARK', object: { metadata: { resourceVersion: `${this.#version}` } } });
+    for (const { line, after } of this.#watches)
+      if (after <= this.#version)
+        line({ type: 'BOOKMARK', object: { metadata: { resourceVersion: `${this.#version}` } } });
   }
 
   endWatches(): void {
@@ -147,7 +165,8 @@ export class ApiStore {
       return refusal(403, `${pathname} is forbidden`);
     const from = Number(searchParams.get('resourceVersion'));
     if (from < this.#oldest) return refusal(410, 'too old resource version');
-    const watch = { collection: pathname, query: searchParams, ...watching };
+    const after = from > this.#version ? from : 0;
+    const watch = { collection: pathname, query: searchParams, after, ...watching };
     this.#watches.add(watch);
     for (const change of this.#history.filter(({ version }) => version > from)) this.#tellOne(watch, change);
     return () => this.#watches.delete(watch);
@@ -212,13 +231,14 @@ export class ApiStore {
   }
 
   #tellOne(
-    { collection, query, line }: Watching & { readonly collection: string; readonly query: URLSearchParams },
-    { type, collection: where, object }: Change,
+    { collection, query, line, after }: Watch,
+    { version, type, collection: where, object }: Change,
   ): void {
-    if (isIn(where, collection) && isSelected(object, query)) line({ type, object });
+    if (!this.isMute && version > after && isIn(where, collection) && isSelected(object, query))
+      line({ type, object });
   }
 
-  #end(watch: Watching & { readonly collection: string; readonly query: URLSearchParams }): void {
+  #end(watch: Watch): void {
     this.#watches.delete(watch);
     watch.ended();
   }

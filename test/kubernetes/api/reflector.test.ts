@@ -203,6 +203,60 @@ test('a list from before what was seen is not believed, until two of them at a m
   assert.deepEqual(names(), ['b']);
 });
 
+test('a backup that was restored is noticed, though the watch is taken and silent', async () => {
+  const { clock, store, transport, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  store.put(PODS, pod('b'));
+  reflector.start();
+  await clock.settle();
+  transport.cut(true);
+  store.restore(50, (name) => name === 'a');
+  await clock.go(1_000);
+  transport.cut(false);
+  await clock.go(30_000);
+  store.put(PODS, pod('c'));
+  await clock.go(130_000);
+  assert.deepEqual(names(), ['a', 'b']);
+  assert.match(reflector.current().trouble?.failure.message ?? '', /older state/);
+  await clock.go(120_000);
+  assert.deepEqual(names(), ['b', 'c']);
+  assert.equal(reflector.current().trouble, undefined);
+  store.put(PODS, pod('d'));
+  await clock.settle();
+  assert.deepEqual(names(), ['b', 'c', 'd']);
+});
+
+test('a watch whose lines are held back is noticed by a list, and costs none while bookmarks come', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  for (let minute = 0; minute < 5; minute += 1) {
+    await clock.go(60_000);
+    store.bookmark();
+  }
+  assert.deepEqual([lists(store), watches(store)], [1, 1]);
+  store.isMute = true;
+  store.put(PODS, pod('b'));
+  await clock.go(151_000);
+  assert.deepEqual(names(), ['a', 'b']);
+  await clock.go(600_000);
+  assert.ok(lists(store) <= 6, `${lists(store)} lists`);
+});
+
+test('a watch that tells of an older state is a reason to list', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.settle();
+  store.restore(10, () => false);
+  store.put(PODS, pod('b'));
+  await clock.go(2_000);
+  assert.match(reflector.current().trouble?.failure.message ?? '', /older state/);
+  assert.deepEqual(names(), ['a']);
+  await clock.go(120_000);
+  assert.deepEqual(names(), ['a', 'b']);
+});
+
 test('an event that is older than what is held changes nothing', async () => {
   const { clock, store, reflector, names } = world();
   store.put(PODS, pod('a'));

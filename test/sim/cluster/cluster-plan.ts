@@ -23,6 +23,8 @@ export interface ClusterPlan {
   /** Mean time between two deletions of the Node, and between two moments when it is taken for dead; 0: none. */
   readonly nodeDeletedEveryMs: number;
   readonly nodeDeadEveryMs: number;
+  /** Mean time between two backups that are restored, each in versions of long before; 0: none. */
+  readonly restoredEveryMs: number;
   /** Whoever grows volumes says in the claim how far he is. */
   readonly resizerHasStatuses: boolean;
   /** The server's tokens live no longer, in ms, while anything goes wrong. */
@@ -45,6 +47,7 @@ export const NO_CLUSTER: ClusterPlan = {
   claimsDeletedEveryMs: 0,
   nodeDeletedEveryMs: 0,
   nodeDeadEveryMs: 0,
+  restoredEveryMs: 0,
   resizerHasStatuses: true,
   tokenLifeMsMax: Number.POSITIVE_INFINITY,
   crashAtWrite: 0,
@@ -74,6 +77,7 @@ export function drawCluster(random: Random): ClusterPlan {
     nodeDeadEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
     tokenLifeMsMax: random.pick([Number.POSITIVE_INFINITY, 60_000, 10_000]),
     contextChangesEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
+    restoredEveryMs: 0,
   };
 }
 

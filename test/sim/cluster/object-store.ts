@@ -20,13 +20,15 @@ export class ObjectStore {
   readonly #objects = new Map<string, Json>();
   readonly #history: Change[] = [];
   readonly #listeners = new Set<(change: Change) => void>();
-  #version = FIRST_VERSION;
-  #oldest = FIRST_VERSION;
+  #version: number;
+  #oldest: number;
   #uids = 0;
 
   /** `nowMs`: for times of creation and deletion. */
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, firstVersion = FIRST_VERSION) {
     this.#nowMs = nowMs;
+    this.#version = firstVersion;
+    this.#oldest = firstVersion;
   }
 
   get version(): number {
@@ -113,6 +115,17 @@ export class ObjectStore {
   compact(): void {
     this.#oldest = this.#version;
     this.#history.splice(0);
+  }
+
+  /** A backup is restored that has all there is, in versions of before; nobody is told. */
+  setBack(byVersions: number): void {
+    this.#version -= byVersions;
+    this.compact();
+    for (const [key, object] of this.#objects) {
+      const metadata = metadataOf(object);
+      const resourceVersion = `${Math.min(Number(metadata['resourceVersion']), this.#version)}`;
+      this.#objects.set(key, { ...object, metadata: { ...metadata, resourceVersion } });
+    }
   }
 
   onChange(listener: (change: Change) => void): () => void {

@@ -68,6 +68,9 @@ const ACCOUNT = 'default';
 const EMPTY_MS_MAX = 9_000;
 const EMPTY_AGAIN_MS = 60_000;
 const DENIED_MS_MAX = 40_000;
+/** More versions than a seed makes, and room for more of these than it restores backups. */
+const RESTORED_BY_VERSIONS = 1_000_000;
+const RESTORED_FIRST_VERSION = 1_000 * RESTORED_BY_VERSIONS;
 
 export class SimCluster {
   readonly store: ObjectStore;
@@ -90,7 +93,8 @@ export class SimCluster {
   constructor(parts: SimClusterParts) {
     const { time, random, plan, trace } = parts;
     this.#parts = parts;
-    this.store = new ObjectStore(() => time.nowMs());
+    const firstVersion = plan.restoredEveryMs > 0 ? RESTORED_FIRST_VERSION : undefined;
+    this.store = new ObjectStore(() => time.nowMs(), firstVersion);
     this.view = new ClusterObjectsView(this.store);
     const faults = (): ApiFaults => this.#faults();
     this.tokens = new TokenIssuer({
@@ -144,6 +148,7 @@ export class SimCluster {
     this.#plan(plan.attachmentTroubleEveryMs, () => this.#troubleAttachments());
     const contextsMs = plan.reach === 'watch' ? plan.contextChangesEveryMs : 0;
     this.#plan(contextsMs, () => this.#changeContext());
+    this.#plan(plan.restoredEveryMs, () => this.#restoreBackup());
   }
 
   /** The way of one life of the agent to the server; the one before ends. */
@@ -290,6 +295,13 @@ export class SimCluster {
           this.server.cutWatches();
         });
     }
+  }
+
+  /** With the server: whoever watched goes on from where he was, and is told nothing. */
+  #restoreBackup(): void {
+    this.#parts.trace.add('a backup is restored');
+    this.store.setBack(RESTORED_BY_VERSIONS);
+    this.server.cutWatches();
   }
 
   /** Watches have expired, and the lists that are read then are of no pods: as after a mistake, and not for long. */

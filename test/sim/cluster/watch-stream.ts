@@ -48,6 +48,8 @@ export class WatchStream {
   #stopHearing: () => void = () => {};
   #isOver = false;
   #sent = 0;
+  /** Nothing up to this version is told: the server may have yet to come to it, after a backup was restored. */
+  #after = 0;
 
   constructor(parts: WatchStreamParts) {
     this.#parts = parts;
@@ -60,7 +62,8 @@ export class WatchStream {
     const isFromStart = version === '' || version === '0';
     const sendsAll = isFromStart || target.query.get('sendInitialEvents') === 'true';
     if (sendsAll) this.#tellAll();
-    else for (const change of store.since(Number(version))) this.#hear(change);
+    else this.#after = Number(version);
+    if (!sendsAll) for (const change of store.since(this.#after)) this.#hear(change);
     this.#stopHearing = store.onChange((change) => this.#hear(change));
     const seconds = Number(target.query.get('timeoutSeconds') ?? 0);
     if (seconds > 0) this.#timers.add(time.after(seconds * SECOND_MS, () => this.end()));
@@ -118,7 +121,7 @@ export class WatchStream {
     const { time, store } = this.#parts;
     this.#timers.add(
       time.after(BOOKMARK_MS, () => {
-        this.#send(this.#bookmark(store.version));
+        if (store.version >= this.#after) this.#send(this.#bookmark(store.version));
         this.#planBookmark();
       }),
     );
@@ -132,7 +135,7 @@ export class WatchStream {
 
   #hear(change: Change): void {
     const { target, isSelected } = this.#parts;
-    if (!isIn(change.collection, target.collection)) return;
+    if (change.version <= this.#after || !isIn(change.collection, target.collection)) return;
     const { before, after, version } = change;
     const was = before !== undefined && isSelected(before);
     const is = after !== undefined && isSelected(after);
