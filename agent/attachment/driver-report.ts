@@ -197,10 +197,9 @@ class ReportOfDrivers implements DriverReport {
     if (failure !== undefined && failure.code !== 'conflict')
       this.#tell('all', `the API server says: ${failure.message}`);
     if (this.#isAgain) return void this.#write();
-    const isRepeated = failure?.code === 'conflict';
     const waitMs =
       failure === undefined ? this.#untilNextMs() : this.#retries.nextMs({ leastMs: failure.retryAfterMs });
-    if (failure === undefined || isRepeated) this.#retries.reset();
+    if (failure === undefined) this.#retries.reset();
     this.#cancel = this.#parts.clock.timer(waitMs, () => void this.#write());
   }
 

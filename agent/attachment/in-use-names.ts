@@ -1,5 +1,6 @@
 /** Which names belong on the list of volumes in use, by what this life knows of each of them. */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 
 /** Somebody waits for a name to be on the list, or off it. */
@@ -24,7 +25,7 @@ export class InUseNames {
   readonly #explained = new Set<string>();
   /** What else was listed before this life wrote, and may be here as long as the disk was not read. */
   readonly #unexplained = new Set<string>();
-  #nodeUid: string | undefined;
+  #seen: Pick<ApiObjectEnvelope, 'uid' | 'resourceVersion'> | undefined;
   /** What any life of ours has put there, or asked for; what is listed beside that is somebody else's. */
   #ours: ReadonlySet<string> = new Set();
   /** What the server was seen to have as we want it. */
@@ -52,13 +53,18 @@ export class InUseNames {
     this.#unexplained.delete(name);
   }
 
-  /** `isOfBefore`: what it lists is of earlier lives still, as it is of a Node that is seen for the first time. */
+  /**
+   * `isOfBefore`: what it lists is of earlier lives still, as it is of a Node that is seen for the first time, and of
+   * one that is as it was before: a backup was restored.
+   */
   noteSeen(seen: ApiObjectEnvelope, isOfBefore: boolean, isDiskRead: boolean): void {
     const { inUse } = nodeVolumes(seen.value);
-    const isNew = seen.uid !== this.#nodeUid;
-    // From a Node that was made anew nobody has taken anything.
+    const before = this.#seen;
+    const isNew =
+      seen.uid !== before?.uid || compareResourceVersions(seen.resourceVersion, before.resourceVersion) < 0;
+    // From such a Node nobody has taken anything.
     if (isNew) this.#acknowledged = new Set();
-    this.#nodeUid = seen.uid;
+    this.#seen = seen;
     if (isNew || isOfBefore) {
       this.#ours = new Set([...(isNew ? [] : this.#ours), ...inUse]);
       for (const name of inUse) if (!this.#explained.has(name)) this.#unexplained.add(name);

@@ -6,6 +6,7 @@ import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { nodePath, nodeStatusPath } from '../../kubernetes/api/resource-path.ts';
+import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
 import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
@@ -93,8 +94,12 @@ class NodeInUseReport implements InUseReport {
   begin(): void {
     this.#isBegun = true;
     this.#names.begin(this.#parts.standing());
+    let last: ApiObjectEnvelope | undefined;
     this.#cancelNode = this.#parts.node.onChange(() => {
-      this.#planTouch();
+      const now = this.#parts.node.current();
+      // It may have been listed as it was.
+      if (now !== last) this.#planTouch();
+      last = now;
       this.#plan(0);
     });
     this.#planTouch();
@@ -214,8 +219,14 @@ class NodeInUseReport implements InUseReport {
     }
     if (!read.ok) return this.#retry(read.failure);
     node.learn(read.value);
-    if (answered.ok) this.#retries.reset();
-    this.#reconcile(answered.ok || answered.failure.code === 'conflict' ? undefined : answered.failure);
+    if (answered.ok) {
+      this.#retries.reset();
+      return this.#reconcile();
+    }
+    // It was asked after `seen` was told: the server's data was set back.
+    if (compareResourceVersions(read.value.resourceVersion, seen.resourceVersion) < 0) node.doubt();
+    const isForAnother = answered.failure.code === 'conflict' && node.current() !== seen;
+    this.#reconcile(isForAnother ? undefined : answered.failure);
   }
 
   /** Not what was asked for: whatever it did, the server's word on the Node decides what comes next. */
@@ -266,7 +277,11 @@ class NodeInUseReport implements InUseReport {
     const annotations = this.#lateWrites.mark(seen);
     const path = nodePath(nodeName);
     const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
-    if (!touched.ok || this.#isStopped) return;
+    if (this.#isStopped) return;
+    if (!touched.ok) {
+      if (touched.failure.code === 'conflict' && node.current() === seen) node.doubt();
+      return;
+    }
     this.#lateWrites.noteWritten(seen);
     node.learn(touched.value);
   }

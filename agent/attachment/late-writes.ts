@@ -15,8 +15,10 @@ export class LateWrites {
 
   noteSeen({ resourceVersion }: ApiObjectEnvelope): void {
     const doubted = this.#doubtedVersion;
-    if (doubted !== undefined && compareResourceVersions(resourceVersion, doubted) > 0)
-      this.#doubtedVersion = undefined;
+    if (doubted === undefined) return;
+    const order = compareResourceVersions(resourceVersion, doubted);
+    // The server's data was set back: the next version after this one refuses what was asked for before.
+    if (order !== 0) this.#doubtedVersion = order > 0 ? undefined : resourceVersion;
   }
 
   noteLost({ resourceVersion }: ApiObjectEnvelope): void {

@@ -85,6 +85,8 @@ export function createClaimDesk(parts: ClaimDeskParts): ClaimDesk {
 interface Entry extends SeenClaim {
   readonly uid: string;
   object: ApiObjectEnvelope;
+  /** A version that the server has no more: its data was set back, and who reads by name has yet to believe that. */
+  lostVersion: string | undefined;
   /** Pods that wait, and those that the claim was written for. */
   readonly waiting: Set<PodUid>;
   readonly sure: Set<PodUid>;
@@ -158,15 +160,30 @@ class DeskOfClaims implements ClaimDesk {
     known?.cancelRetry?.();
     const entry: Entry = {
       ...{ reference, uid: object.uid, object, waiting: new Set<PodUid>(), sure: new Set<PodUid>() },
-      ...{ refusal: undefined, isWriting: false, retries: new Retries(RETRY), cancelRetry: undefined },
+      ...{
+        lostVersion: undefined,
+        refusal: undefined,
+        isWriting: false,
+        retries: new Retries(RETRY),
+        cancelRetry: undefined,
+      },
     };
     this.#entries.set(key, entry);
     return entry;
   }
 
   #learn(entry: Entry, object: ApiObjectEnvelope): void {
-    if (compareResourceVersions(object.resourceVersion, entry.object.resourceVersion) > 0)
-      entry.object = object;
+    const { resourceVersion } = object;
+    const isLater = compareResourceVersions(resourceVersion, entry.object.resourceVersion) > 0;
+    if (isLater && resourceVersion !== entry.lostVersion) entry.object = object;
+  }
+
+  /** Asked for because the server refused what was written for the version that is known. */
+  #relearn(entry: Entry, object: ApiObjectEnvelope): void {
+    const { resourceVersion } = entry.object;
+    if (compareResourceVersions(object.resourceVersion, resourceVersion) < 0)
+      entry.lostVersion = resourceVersion;
+    entry.object = object;
   }
 
   #look(): void {
@@ -212,13 +229,14 @@ class DeskOfClaims implements ClaimDesk {
     if (this.#isStopped) return;
     if (written.ok) for (const pod of pods) entry.sure.add(pod);
     if (written.ok) for (const pod of pods) entry.waiting.delete(pod);
-    this.#hear(entry, answer);
+    this.#hear(entry, answer, isConflict);
   }
 
-  #hear(entry: Entry, answer: ApiResult<ApiObjectEnvelope>): void {
+  #hear(entry: Entry, answer: ApiResult<ApiObjectEnvelope>, isConflict: boolean): void {
     if (!answer.ok) return this.#refused(entry, answer.failure);
     entry.refusal = undefined;
-    if (answer.value.uid === entry.uid) this.#learn(entry, answer.value);
+    if (answer.value.uid === entry.uid && isConflict) this.#relearn(entry, answer.value);
+    else if (answer.value.uid === entry.uid) this.#learn(entry, answer.value);
     // What others write at the same time, or the server does not keep, is not written at the pace of its answers.
     if (this.#wanted(entry, [...entry.waiting]) === undefined) entry.retries.reset();
     else this.#writeLater(entry, 0);

@@ -1,6 +1,7 @@
 /**
  * All objects of one selection, kept as the API server has them: a consistent list, then a watch with bookmarks, and a
- * list again when the watch cannot go on. What is seen never goes back in time, and what cannot be read is not absent.
+ * list again when the watch cannot go on, or is silent. What is seen never goes back in time, until the server insists,
+ * and what cannot be read is not absent.
  */
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
@@ -38,6 +39,8 @@ export interface Reflection {
   readonly objects: ReadonlyMap<string, ApiObjectEnvelope> | undefined;
   /** When the last list that counted was asked for. */
   readonly listedMs: number | undefined;
+  /** As `listedMs`, of the last that counted by insistence: what was seen before it is of a state that is no more. */
+  readonly setBackMs: number | undefined;
   /** Uids that the last list that counted no longer had, and no event had taken away before. */
   readonly droppedByList: ReadonlySet<string>;
   /** Why nothing is heard now, and since when. Undefined while a watch is open. */
@@ -56,7 +59,10 @@ const LINE_BYTES_MAX = 4 * 1_024 * 1_024;
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MORE = 300;
 const WATCH_END_MS = 30_000;
-/** A bookmark comes once a minute; a stream without any for this long is opened anew. */
+/**
+ * A bookmark comes once a minute. A stream without any for this long may be held back by somebody, or was opened at a
+ * version that a server whose backup was restored has yet to come to, which is told nothing: it is listed anew.
+ */
 const SILENCE_MS_MAX = 150_000;
 const RETRY = { firstMs: 800, maxMs: 30_000 } as const;
 const HEALTHY_MS = 120_000;
@@ -82,6 +88,7 @@ class ListingReflector implements Reflector {
   readonly #lists: ListReader;
   #objects: Map<string, ApiObjectEnvelope> | undefined;
   #listedMs: number | undefined;
+  #setBackMs: number | undefined;
   #droppedByList: ReadonlySet<string> = new Set();
   #trouble: Reflection['trouble'];
   /** The newest version seen of this selection. */
@@ -116,6 +123,7 @@ class ListingReflector implements Reflector {
     return {
       objects: this.#objects,
       listedMs: this.#listedMs,
+      setBackMs: this.#setBackMs,
       droppedByList: this.#droppedByList,
       trouble: this.#trouble,
     };
@@ -156,9 +164,10 @@ class ListingReflector implements Reflector {
       this.#older = listed;
       return false;
     }
-    const isInsisted = listed.askedMs - older.askedMs >= WENT_BACK_MS;
-    if (isInsisted) this.#older = undefined;
-    return isInsisted;
+    if (listed.askedMs - older.askedMs < WENT_BACK_MS) return false;
+    this.#older = undefined;
+    this.#setBackMs = listed.askedMs;
+    return true;
   }
 
   #take({ objects, resourceVersion, askedMs }: Listed): void {
@@ -219,7 +228,7 @@ class ListingReflector implements Reflector {
   /** The next silence that is too long ends the stream. */
   #listen(): void {
     this.#cancelSilence();
-    this.#cancelSilence = this.#parts.clock.timer(SILENCE_MS_MAX, () => this.#reopen());
+    this.#cancelSilence = this.#parts.clock.timer(SILENCE_MS_MAX, () => void this.#list());
   }
 
   #healthy(): void {
@@ -237,7 +246,9 @@ class ListingReflector implements Reflector {
       return this.#retry(failure, () => this.#watch());
     }
     const version = event.kind === 'bookmark' ? event.resourceVersion : event.object.resourceVersion;
-    if (this.#version !== undefined && compareResourceVersions(version, this.#version) < 0) return;
+    // A watch tells nothing from before where it began: the server's data was set back under it.
+    if (this.#version !== undefined && compareResourceVersions(version, this.#version) < 0)
+      return this.#listSoon();
     this.#version = version;
     if (event.kind !== 'bookmark') this.#apply(event.kind, event.object);
   }
@@ -262,7 +273,7 @@ class ListingReflector implements Reflector {
     this.#tell();
   }
 
-  /** A stream that ended in order, or has nothing to say, is opened again at the version it had come to. */
+  /** A stream that ended in order is opened again at the version it had come to. */
   #reopen(): void {
     this.#begin();
     const waitMs = Math.max(0, this.#openedMs + REOPEN_MS_MIN - this.#parts.clock.nowMs());

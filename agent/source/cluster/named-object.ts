@@ -24,7 +24,7 @@ export interface NamedObject {
    * asked again soon, and `onChange` tells of the answer.
    */
   readNow(): Promise<NamedAnswer>;
-  /** The server has answered a write with it. An older one than is known changes nothing. */
+  /** The server has answered somebody with it. An older one than is known is a reason to read. */
   learn(object: ApiObjectEnvelope): void;
   stop(): void;
 }
@@ -57,6 +57,10 @@ const WAITING_GROWTH = 1.6;
 /** As the kubelet looks at a claim that may have grown. */
 const CLAIM_PACE: ReadPace = { waitingFirstMs: 500, waitingMaxMs: 30_000, standingMs: 90_000 };
 const JITTER = 0.2;
+/** As the reflector's: answers of an earlier state at this distance say that the server's data was set back. */
+const WENT_BACK_MS = 60_000;
+/** The next answer is to be at that distance, whatever the jitter. */
+const OLDER_PACE_MS = WENT_BACK_MS / (1 - JITTER);
 const SOMETHING_ELSE: NamedAnswer = { kind: 'unknown', message: 'the API server answered something else' };
 const WENT_BACK: NamedAnswer = {
   kind: 'unknown',
@@ -73,6 +77,8 @@ class PolledObject implements NamedObject {
   #answer = BEING_READ;
   #askedMs = Number.NEGATIVE_INFINITY;
   #heardMs = Number.NEGATIVE_INFINITY;
+  /** Host clock: when the first of the answers was asked for that are of an earlier state than is known. */
+  #olderMs: number | undefined;
   #isReading = false;
   #isAgain = false;
   #isStopped = false;
@@ -131,8 +137,9 @@ class PolledObject implements NamedObject {
   async readNow(): Promise<NamedAnswer> {
     const startMs = this.#parts.clock.nowMs();
     const { answer, retryAfterMs } = await this.#ask();
-    if (answer.kind === 'unknown') this.#askLater(retryAfterMs);
-    if (wentBack(answer, this.#answer)) return WENT_BACK;
+    const isRefused = wentBack(answer, this.#answer) && !this.#isInsisted(startMs);
+    if (answer.kind === 'unknown' || isRefused) this.#askLater(retryAfterMs);
+    if (isRefused) return WENT_BACK;
     if (this.#isStopped) return answer;
     const isNews = answer.kind !== 'unknown' && !isSame(answer, this.#answer);
     this.#hear(answer, startMs);
@@ -145,8 +152,11 @@ class PolledObject implements NamedObject {
   }
 
   learn(object: ApiObjectEnvelope): void {
-    const { clock } = this.#parts;
-    if (!this.#isStopped) this.#learn({ kind: 'present', object }, clock.nowMs());
+    const answer: NamedAnswer = { kind: 'present', object };
+    if (this.#isStopped) return;
+    // It may only have come late.
+    if (isOlder(answer, this.#answer)) this.read();
+    else this.#learn(answer, this.#parts.clock.nowMs());
   }
 
   /** Whoever asked gives up for now: the next answer, though it be as known before, is his reason to come again. */
@@ -181,7 +191,8 @@ class PolledObject implements NamedObject {
 
   #learn(next: NamedAnswer, startMs: number): void {
     // Two reads may overlap: the one that was asked for later counts.
-    if (isOlder(next, this.#answer) || startMs < this.#askedMs) return;
+    if (startMs < this.#askedMs || (isOlder(next, this.#answer) && !this.#isInsisted(startMs))) return;
+    this.#olderMs = undefined;
     this.#askedMs = startMs;
     this.#heardMs = this.#parts.clock.nowMs();
     const isNews = !isSame(next, this.#answer);
@@ -189,6 +200,12 @@ class PolledObject implements NamedObject {
     if (isNews) this.#waitingMs = this.#pace.waitingFirstMs;
     if (isNews || this.#isAsked) this.#parts.onChange();
     this.#isAsked = this.#isAgain;
+  }
+
+  /** Asked of an older answer than is known: nothing else was heard for so long that the server means it. */
+  #isInsisted(startMs: number): boolean {
+    this.#olderMs ??= startMs;
+    return startMs - this.#olderMs >= WENT_BACK_MS;
   }
 
   /** What it said last counts; only who has never heard of it is told why. */
@@ -207,7 +224,8 @@ class PolledObject implements NamedObject {
     if (isNow) return void this.#read();
     const isWaited = this.#isAsked || isWaitedFor(this.#answer);
     const { standingMs, waitingMaxMs } = this.#pace;
-    const paceMs = isWaited ? this.#waitingMs : standingMs;
+    const restMs = this.#olderMs === undefined ? standingMs : Math.min(standingMs, OLDER_PACE_MS);
+    const paceMs = isWaited ? this.#waitingMs : restMs;
     if (isWaited) this.#waitingMs = Math.min(this.#waitingMs * WAITING_GROWTH, waitingMaxMs);
     const jitteredMs = paceMs * (1 + JITTER * (2 * random() - 1));
     this.#cancel = clock.timer(Math.max(jitteredMs, leastMs), () => void this.#read());

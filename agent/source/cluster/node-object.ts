@@ -23,6 +23,8 @@ export interface NodeObject {
   current(): ApiObjectEnvelope | undefined;
   /** The server has answered with it. An older one than is known changes nothing. */
   learn(node: ApiObjectEnvelope): void;
+  /** The server does not have it as it is known, and has told nothing newer: it is listed anew. */
+  doubt(): void;
   onChange(listener: () => void): Cancel;
   /** Each state that the watch tells, in order, though a newer one is known. */
   onState(listener: (state: NodeState) => void): Cancel;
@@ -41,6 +43,7 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
   let newest: ApiObjectEnvelope | undefined;
   let wasThere = false;
   let listedMs: number | undefined;
+  let setBackMs: number | undefined;
 
   function take(node: ApiObjectEnvelope): boolean {
     if (newest !== undefined && compareResourceVersions(node.resourceVersion, newest.resourceVersion) <= 0)
@@ -58,10 +61,13 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
   }
 
   function look(): void {
-    const { objects, listedMs: nowMs } = reflector.current();
+    const { objects, ...heard } = reflector.current();
     const [seen] = objects?.values() ?? [];
-    if (nowMs !== listedMs) tellState({ node: seen, isAfterGap: listedMs !== undefined });
-    listedMs = nowMs;
+    if (heard.listedMs !== listedMs) tellState({ node: seen, isAfterGap: listedMs !== undefined });
+    listedMs = heard.listedMs;
+    // What anybody has read before is of a state that is no more.
+    if (heard.setBackMs !== setBackMs) newest = undefined;
+    setBackMs = heard.setBackMs;
     if (seen !== undefined) take(seen);
     else if (wasThere && objects !== undefined) newest = undefined;
     wasThere = seen !== undefined;
@@ -88,6 +94,7 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
     learn(node) {
       if (take(node)) tell();
     },
+    doubt: () => reflector.relist(),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
