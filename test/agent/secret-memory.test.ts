@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { NO_TOKENS, tokensJson, type TokenSource } from '../../agent/source/token-source.ts';
+import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
 import { agentWorld, type Beside, DUTY_DRIVER, stateFiles, until, untilSettled } from './duties-world.ts';
 import { claimSource, claimYaml, csiDriverYaml, podYaml, secretYaml, volumeYaml } from './manifests.ts';
 
@@ -51,7 +52,7 @@ async function reasonIn(world: World, method: Talking = 'NodeUnstageVolume'): Pr
       one?.kind === 'waiting-retry' && one.message.includes(method) ? [one.message] : [],
     )[0];
   });
-  assert.ok(!world.seen().includes(CANARY));
+  assert.ok(!world.seen().includes(CANARY), 'the secret is seen');
   for (const [name, text] of stateFiles(world)) assert.ok(!text.includes(CANARY), name);
   return told;
 }
@@ -136,4 +137,49 @@ test('A-038: after a restart nothing of what a driver says is shown when its sec
   await reasonIn(world);
   const message = await reasonIn(await world.restart());
   assert.match(message, NOT_SHOWN);
+});
+
+/** Its storage is well until it is told to be ill; then what it says of that holds the secret, and a word that does. */
+async function withIllStorage() {
+  const backendHealth: object[] = [];
+  const answers = { NodeGetStorageHealth: { backendHealth } };
+  const world = await agentWorld(
+    { ...POD, ...VOLUME },
+    { nodeCapabilities: [CAPABILITY.node.STAGE_UNSTAGE_VOLUME, CAPABILITY.node.GET_STORAGE_HEALTH] },
+    { statistics_interval_ms: 1_000 },
+    answers,
+  );
+  await untilSettled(world);
+  const reason = `Refused${CANARY}`;
+  const fallIll = (): void => {
+    backendHealth.push({ status: 1, reason, message: `login with ${CANARY} failed` });
+  };
+  return { world, fallIll };
+}
+
+/** What is told of the health of the driver's storage, in the status and as a metric. */
+async function storageIn(world: World): Promise<string> {
+  const [said] = await until('it is told', () => {
+    const health = world.status().drivers[0]?.health ?? [];
+    return health.length > 0 && health;
+  });
+  assert.ok(!world.seen().includes(CANARY), 'the secret is seen');
+  assert.ok(world.metrics().includes(`status="storage-degraded"`));
+  return `${said?.reason}: ${said?.message}`;
+}
+
+test('A-038: what a driver says of the storage behind it tells no secret that it was given for a volume', async () => {
+  const { world, fallIll } = await withIllStorage();
+  world.write({ ...POD, ...ROTATED });
+  fallIll();
+  assert.equal(await storageIn(world), 'Refused[redacted]: login with [redacted] failed');
+});
+
+test('A-038: nor one that it was given in an earlier life of the agent, and that nobody knows', async () => {
+  const { world, fallIll } = await withIllStorage();
+  world.write({ ...POD, ...ROTATED });
+  const again = await world.restart();
+  await untilSettled(again);
+  fallIll();
+  assert.match(await storageIn(again), /^\(not shown: .*: \(not shown: /);
 });
