@@ -32,6 +32,7 @@ import { createNodeSight } from './node-sight.ts';
 import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
+import { createVolumesHere, type VolumesHere } from './volumes-here.ts';
 import type { StandingWatch } from '../attachment/standing-watch.ts';
 import { createOperationTimes, type OperationTimes } from '../timing/operation-times.ts';
 import type { TokenSource } from '../source/token-source.ts';
@@ -85,6 +86,7 @@ interface Foundation extends AgentParts {
   readonly drivers: RunningDriverRegistry;
   readonly plugins: PluginRegistry;
   readonly storageHealth: CsiPlugin['storageHealth'];
+  readonly volumesHere: VolumesHere;
   readonly operationTimes: OperationTimes;
   readonly records: RecordStore;
   readonly feed: DesiredFeed;
@@ -139,8 +141,10 @@ class NodeAgent implements Agent {
       },
     });
     const records = createRecords({ ...parts, layout, ground, form: config.recordStore });
-    const kinds = createPlugins({ ...parts, host, operationTimes, deniedHostPaths }, layout, drivers, ground);
-    const counted = { ...kinds, operationTimes };
+    const volumesHere = createVolumesHere(feed, () => this.#work?.reconciler);
+    const own = { host, operationTimes, deniedHostPaths, volumesHere };
+    const kinds = createPlugins({ ...parts, ...own }, layout, drivers, ground);
+    const counted = { ...kinds, operationTimes, volumesHere };
     this.#foundation = { ...parts, trustBundles, layout, ground, drivers, ...counted, records, feed };
   }
 
@@ -261,15 +265,14 @@ function beginReconciler(foundation: Foundation, recovered: ActualState): Reconc
 }
 
 function statisticsFor(foundation: Foundation, reconciler: Reconciler): StatisticsCollector {
-  const { host, plugins, config, drivers, storageHealth, log, feed } = foundation;
+  const { host, plugins, config, drivers, storageHealth, log, volumesHere } = foundation;
   return createStatisticsCollector({
     clock: host,
     actual: () => reconciler.actual(),
     isChanging: (volume) =>
       reconciler.running().some((one) => one.operation.volume === volume && one.phase === 'running'),
     plugins,
-    secretsOf: ({ spec }) =>
-      reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(feed.source.current(), spec),
+    secretsOf: ({ spec }) => volumesHere.secretsOf(spec),
     periodMs: config.statisticsIntervalMs,
     storage: { drivers: () => drivers.list().map(({ name }) => name), health: storageHealth },
     log,

@@ -14,6 +14,7 @@ import { bindSubpaths } from '../../plugins/subpath/subpath-plugin.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
 import type { OperationTimes } from '../timing/operation-times.ts';
 import type { Config } from '../config/config.ts';
+import type { VolumesHere } from './volumes-here.ts';
 
 export interface PluginsParts {
   readonly host: Host;
@@ -22,11 +23,12 @@ export interface PluginsParts {
   readonly operationTimes: Pick<OperationTimes, 'timed'>;
   /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
   readonly deniedHostPaths: readonly AbsolutePath[];
+  readonly volumesHere: Pick<VolumesHere, 'ofDriver'>;
 }
 
 /** Every kind of volume, each behind the guard of its mounts. */
 export function createPlugins(
-  { host, config, attachment, operationTimes, deniedHostPaths }: PluginsParts,
+  { host, config, attachment, operationTimes, deniedHostPaths, volumesHere }: PluginsParts,
   layout: Layout,
   drivers: RunningDriverRegistry,
   ground: Ground,
@@ -45,6 +47,7 @@ export function createPlugins(
     nodeName: config.nodeName,
     deadlineMs: config.csiDeadlineMs,
     attachment,
+    volumesOf: (driver) => volumesHere.ofDriver(driver),
     forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;

@@ -5,6 +5,7 @@ import { type Attachment, GRANT_LANE } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
 import { afterCalled } from './attach/after-called.ts';
 import { verifyClean } from './block/clean-device.ts';
+import type { KnownVolume } from './call/hidden-words.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { createCallLanes } from './call/volume-call-queue.ts';
 import { createVolumeRpc } from './call/volume-rpc.ts';
@@ -20,7 +21,7 @@ import { NodeServiceCapability_RPC_Type as NodeCapability } from './wire/generat
 import type { Layout } from '../layout/layout.ts';
 import type { Needs, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { createDevicePublication } from '../device/device-publication.ts';
-import { CSI_PLUGIN, type CsiVolumeSpec } from '../volume.ts';
+import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeSpec } from '../volume.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
 const CALL_DEADLINE_MS = 120_000;
@@ -38,7 +39,12 @@ export interface CsiPluginParts {
   readonly forceFields?: (driver: string) => boolean;
   /** Who makes and ends attachments; by default this node calls the driver's controller service. */
   readonly attachment?: Attachment | undefined;
+  /** What is here of a driver, whose secrets it must not tell where it speaks of none of them; by default nothing. */
+  readonly volumesOf?: (driver: string) => readonly VolumeHere[];
 }
+
+/** A volume of a driver, as it stands and as the wish has it. */
+export type VolumeHere = Omit<KnownVolume, 'spec'> & { readonly spec: VolumeSpec };
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
 export type CsiPlugin = VolumePlugin & Pick<Statistics, 'storageHealth'>;
@@ -53,7 +59,9 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const memory = createSecretMemory();
   const deadlineMs = parts.deadlineMs ?? CALL_DEADLINE_MS;
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
-  const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
+  const volumesOf = (driver: string): readonly KnownVolume[] =>
+    (parts.volumesOf?.(driver) ?? []).map((one) => ({ ...one, spec: csiSpec(one.spec) }));
+  const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory, volumesOf });
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
   const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
   const attachment = parts.attachment === undefined ? called : afterCalled(parts.attachment, called);

@@ -17,7 +17,7 @@ import {
 import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
 import type { SecretMemory } from './call/secret-memory.ts';
 import { failureOf, isUnreachable, methodName, sayable } from './wire/status.ts';
-import { type Hidden, hiddenFrom } from './call/hidden-words.ts';
+import { type Hidden, hiddenFrom, hiddenFromAll, type KnownVolume } from './call/hidden-words.ts';
 import { notRegistered } from './call/volume-rpc.ts';
 
 /**
@@ -40,6 +40,8 @@ export interface StatisticsParts {
   readonly lanes: Pick<CallLanes, 'tryRun'>;
   /** What the driver was given in calls that change volumes: it must not be shown. */
   readonly memory: Pick<SecretMemory, 'of' | 'knows'>;
+  /** What is here of a driver. */
+  readonly volumesOf: (driver: string) => readonly KnownVolume[];
 }
 
 export interface Statistics {
@@ -71,13 +73,11 @@ interface Question extends Places, Pick<StatisticsCall, 'stillThere'> {
   readonly hidden: () => Hidden;
 }
 
-const NOTHING = (): Hidden => ({ secrets: [] });
-
 const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined };
 
 /** See `Statistics`. Both questions of a volume together take at most QUESTION_DEADLINE_MS in its lane. */
 export function createStatistics(parts: StatisticsParts): Statistics {
-  const { host, layout, drivers, lanes, memory } = parts;
+  const { host, layout, drivers, lanes, memory, volumesOf } = parts;
 
   /** Undefined: not to be asked. */
   async function askNumbers(
@@ -89,7 +89,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const volumePath = published ?? question.mountPoint;
     const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
     const reply = await ask(parts, question, NodeService.nodeGetVolumeStats, request, withinMs);
-    return reply.ok ? numbersOf(reply.value, driver, sayingWithout(hidden())) : reply;
+    return reply.ok ? numbersOf(reply.value, driver, sayingWithout(hidden)) : reply;
   }
 
   /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
@@ -124,7 +124,9 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       const driver = drivers.get(name);
       if (driver === undefined) return notRegistered(name);
       if (!driver.nodeCapabilities.has(NodeCapability.GET_STORAGE_HEALTH)) return ok(undefined);
-      const about = { driver, hidden: NOTHING };
+      // It has, and may tell, what it was given for each of its volumes.
+      const hidden = (): Hidden => hiddenFromAll(memory, volumesOf(name));
+      const about = { driver, hidden };
       const reply = await ask(
         parts,
         about,
@@ -132,13 +134,19 @@ export function createStatistics(parts: StatisticsParts): Statistics {
         { secrets: {} },
         STORAGE_DEADLINE_MS,
       );
-      return reply.ok ? ok(storageHealth(reply.value)) : reply;
+      return reply.ok ? ok(storageHealth(reply.value, sayingWithout(hidden))) : reply;
     },
   };
 }
 
-function sayingWithout(hidden: Hidden): (text: string) => string {
-  return (text) => sayable(text, hidden);
+/** Looked up once, and not at all for an answer without words. */
+function sayingWithout(hidden: () => Hidden): (text: string) => string {
+  let found: Hidden | undefined;
+  return (text) => {
+    if (text === '') return text;
+    found ??= hidden();
+    return sayable(text, found);
+  };
 }
 
 async function ask<Request, Reply>(
@@ -191,7 +199,7 @@ async function askHealth(
     stagingTargetPath: staging,
   };
   const reply = await ask(parts, question, NodeService.nodeGetVolumeHealth, request, withinMs);
-  if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, sayingWithout(hidden()));
+  if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, sayingWithout(hidden));
   // It does not have what it said it had: as good as no capability.
   return reply.failure.code === 'driver-unimplemented' ? ok(undefined) : reply;
 }

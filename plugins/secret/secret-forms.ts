@@ -7,25 +7,25 @@ const SECRET_LENGTH_MIN = 4;
 const SECRET_LINE_LENGTH_MIN = 8;
 /** What a driver says beyond it is not shown: a message is a sentence or two. */
 export const TEXT_LENGTH_MAX = 2_048;
+/** A tenth to a third of a second on a slow machine. A hundred pods with tokens on one volume have so many. */
+const PARTS_MAX = 1_024;
 const REDACTED = '[redacted]';
 
 /**
  * The text with `[redacted]` for every value: as it is, escaped or quoted by any usual language to any depth, as
  * numbers of its bytes, in hexadecimal or base64, alone or within a longer text, and wherever lines end in it. The same
  * text when it holds none. At most `TEXT_LENGTH_MAX` of it is read, in time linear in text and values; a text that is
- * made to take longer is not shown.
+ * made to take longer, or in which too many would have to be looked for, is not shown.
  */
 export function withoutSecretValues(text: string, values: Iterable<string>): string {
   const read = text.slice(0, TEXT_LENGTH_MAX);
   const search = createSecretSearch(read, read.length < text.length);
-  const seen = new Set<string>();
+  const parts = new Set<string>();
   for (const value of values) {
-    for (const part of partsOf(value)) {
-      if (seen.has(part)) continue;
-      seen.add(part);
-      for (const form of formsOf(part)) search.look(form);
-    }
+    for (const part of partsOf(value)) parts.add(part);
+    if (parts.size > PARTS_MAX) return REDACTED;
   }
+  for (const part of parts) for (const form of formsOf(part)) search.look(form);
   const spans = search.found();
   if (spans === undefined) return REDACTED;
   return replaced(read, spans) + (read.length < text.length ? '…' : '');

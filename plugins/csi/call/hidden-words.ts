@@ -7,10 +7,13 @@ import type { SecretMemory } from './secret-memory.ts';
 
 export type Hidden = Pick<CallContext, 'secrets' | 'mayHoldOthers'>;
 
-/** The volume as it stands, and what the wish has for it now. */
-export interface Subject extends Pick<VolumeCall, 'secrets' | 'facts'> {
+/** A volume as it stands, and what the wish has for it now. */
+export interface KnownVolume extends Pick<VolumeCall, 'secrets'> {
   readonly spec: CsiVolumeSpec;
+  readonly facts: { readonly isInherited?: true | undefined };
 }
+
+type Memory = Pick<SecretMemory, 'of' | 'knows'>;
 
 /**
  * A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage. In an
@@ -18,8 +21,8 @@ export interface Subject extends Pick<VolumeCall, 'secrets' | 'facts'> {
  * and what stands of it was not all set up in this life, nobody knows what to take out.
  */
 export function hiddenFrom(
-  memory: Pick<SecretMemory, 'of' | 'knows'>,
-  { spec, secrets, facts }: Subject,
+  memory: Memory,
+  { spec, secrets, facts }: KnownVolume,
   tokens?: SecretData,
 ): Hidden {
   const named = secretsIn(secrets);
@@ -27,6 +30,15 @@ export function hiddenFrom(
   return {
     secrets: [tokens, ...named, ...memory.of(spec.id), secretMountOptions(spec)],
     mayHoldOthers: hasSome && (facts.isInherited === true || !memory.knows(spec.id)),
+  };
+}
+
+/** What must not be shown of a driver's words that are about none of its volumes, and may be about any. */
+export function hiddenFromAll(memory: Memory, volumes: readonly KnownVolume[]): Hidden {
+  const each = volumes.map((one) => hiddenFrom(memory, one));
+  return {
+    secrets: each.flatMap(({ secrets }) => secrets),
+    mayHoldOthers: each.some(({ mayHoldOthers }) => mayHoldOthers === true),
   };
 }
 

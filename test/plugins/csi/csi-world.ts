@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { afterEach } from 'node:test';
+import type { KnownVolume } from '../../../plugins/csi/call/hidden-words.ts';
 import { createCsiPlugin, type CsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import type { GrpcServer } from '../../../plugins/csi/wire/grpc-service.ts';
@@ -21,6 +22,8 @@ export interface World {
   readonly plugin: CsiPlugin;
   readonly suspected: string[];
   readonly server: GrpcServer;
+  /** Volumes that the plugin is told of when it asks what is here. */
+  readonly here: KnownVolume[];
   instance: DriverInstance | undefined;
 }
 
@@ -57,6 +60,7 @@ export async function world(
   const plan = script(changes);
   const server = await serveDriver(host, socket, plan);
   const suspected: string[] = [];
+  const here: KnownVolume[] = [];
   const plugin = createCsiPlugin({
     host,
     layout: createLayout(host.root),
@@ -67,9 +71,10 @@ export async function world(
       suspect: (name) => suspected.push(name),
     },
     parallelPublish: () => options.parallel ?? false,
+    volumesOf: () => here,
     ...(options.forceFields === undefined ? {} : { forceFields: options.forceFields }),
   });
-  const made: World = { host, plan, plugin, suspected, server, instance: undefined };
+  const made: World = { host, plan, plugin, suspected, server, here, instance: undefined };
   worlds.push(made);
   await introduce(made);
   host.called.splice(0);

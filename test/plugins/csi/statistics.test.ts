@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, MountIdentity } from '../../../mount/host.ts';
 import type { RemoteCall, RemoteReply } from '../../../mount/remote-call.ts';
+import type { KnownVolume } from '../../../plugins/csi/call/hidden-words.ts';
 import type { SecretMemory } from '../../../plugins/csi/call/secret-memory.ts';
 import { createCallLanes } from '../../../plugins/csi/call/volume-call-queue.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
@@ -67,6 +68,7 @@ function world(
   capabilities: readonly number[],
   answers: Readonly<Record<string, Answer>>,
   memory: Pick<SecretMemory, 'of' | 'knows'> = WELL_KNOWN,
+  here: readonly KnownVolume[] = [],
 ) {
   const sent: Sent[] = [];
   const places = [TARGET, STAGING, layout.mountPoint(BLOCK, PUBLICATION)];
@@ -116,6 +118,7 @@ function world(
     drivers: { get: () => registered, suspect: (name) => suspected.push(name) },
     lanes,
     memory,
+    volumesOf: () => here,
   });
   return {
     sent,
@@ -522,4 +525,25 @@ test('storage health: only with the capability; its two types in words', async (
     accept(await ill.statistics.storageHealth(DRIVER))?.map(({ status }) => status),
     ['storage-degraded', 'storage-unreachable', 'unknown(5)'],
   );
+});
+
+test('A-021: storage health tells no secret of any volume, each reason once, and reads no endless list', async () => {
+  const entries = Array.from({ length: 10_000 }, (_, at) => ({
+    status: 1 as never,
+    reason: `Login${'ab'[at % 2]}secret`,
+    message: 'hunter22 was refused',
+    volumeCapability: undefined,
+  }));
+  const answers = {
+    NodeGetStorageHealth: NodeGetStorageHealthResponse.encode({ backendHealth: entries }).finish(),
+  };
+  const stage = new Sensitive({ one: 'asecret', other: 'bsecret' });
+  const known: KnownVolume = { spec: SPEC, secrets: { ...NO_SECRETS, stage }, facts: {} };
+  const { statistics } = world([STORAGE], answers, WELL_KNOWN, [known]);
+  assert.deepEqual(accept(await statistics.storageHealth(DRIVER)), [
+    { status: 'storage-degraded', reason: 'Login[redacted]', message: '[redacted] was refused' },
+  ]);
+  const inherited = world([STORAGE], answers, WELL_KNOWN, [{ ...known, facts: { isInherited: true } }]);
+  const [said] = accept(await inherited.statistics.storageHealth(DRIVER)) ?? [];
+  assert.match(`${said?.reason} ${said?.message}`, /^\(not shown: .* \(not shown: /);
 });

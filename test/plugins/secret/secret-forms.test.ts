@@ -105,3 +105,9 @@ test('a text that is made to take long is not shown; a long one is cut', () => {
   assert.ok(!withoutSecretValues(escaped, ['n'.repeat(4_000)]).includes('n'.repeat(4_000)));
   assert.ok(withoutSecretValues('x'.repeat(1_000_000), ['unseen']).length < 2_500);
 });
+
+test('a text in which too many values would have to be looked for is not shown', () => {
+  const values = (count: number) => Array.from({ length: count }, (_, at) => `value-number-${at}`);
+  assert.equal(withoutSecretValues('it is value-number-999.', values(1_000)), 'it is [redacted].');
+  assert.equal(withoutSecretValues('it is none of them', values(1_025)), '[redacted]');
+});
