@@ -7,7 +7,7 @@ import {
   NodeUnstageVolumeRequest,
 } from '../../plugins/csi/wire/generated/csi.ts';
 import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
-import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
+import { CAPABILITY, type Script } from '../plugins/csi/scripted-driver.ts';
 import { type AgentWorld, agentWorld, DUTY_DRIVER, stateFiles, until, untilSettled } from './duties-world.ts';
 import {
   claimSource,
@@ -310,6 +310,57 @@ test('A-062, A-057: what is staged keeps its capability until it is unstaged, wh
   const [stage] = sent(world, 'NodeStageVolume', NodeStageVolumeRequest);
   for (const publish of sent(world, 'NodePublishVolume', NodePublishVolumeRequest))
     assert.deepEqual(publish.volumeCapability, stage?.volumeCapability);
+});
+
+/** A driver that holds each stage to what it was staged as, and gives the first one up whenever it has done it. */
+function heldToCapability(world: () => AgentWorld): Pick<Script, 'before' | 'after'> {
+  let stagedAs: string | undefined;
+  let first: string | undefined;
+  return {
+    before: (method) => {
+      if (method === 'NodeUnstageVolume') stagedAs = undefined;
+      if (method !== 'NodeStageVolume') return;
+      const asked = JSON.stringify(sent(world(), method, NodeStageVolumeRequest).at(-1)?.volumeCapability);
+      if (stagedAs !== undefined && stagedAs !== asked) throw new GrpcStatus(6, `staged as ${stagedAs}`);
+      stagedAs = asked;
+      first ??= asked;
+    },
+    after: (method) => {
+      if (method === 'NodeStageVolume' && stagedAs === first) throw new GrpcStatus(4, 'took too long');
+    },
+  };
+}
+
+const { STAGE_UNSTAGE_VOLUME, VOLUME_MOUNT_GROUP, SINGLE_NODE_MULTI_WRITER } = CAPABILITY.node;
+
+const ofGroup = (name: string, gid: number) =>
+  `${podYaml(name, { data: claimSource('data') })}  securityContext: {fsGroup: ${gid}}\n`;
+
+test('A-056, A-057: a stage that was given up is undone for a pod of another group, and made anew', async () => {
+  const world: AgentWorld = await agentWorld(
+    { ...NO_POD, 'old.yaml': ofGroup('old', 1_000) },
+    { nodeCapabilities: [STAGE_UNSTAGE_VOLUME, VOLUME_MOUNT_GROUP], ...heldToCapability(() => world) },
+  );
+  await until('staged', () => count(world, 'NodeStageVolume') === 1);
+  world.write({ ...NO_POD, 'next.yaml': ofGroup('next', 2_000) });
+  await untilSettled(world);
+  const publishes = sent(world, 'NodePublishVolume', NodePublishVolumeRequest);
+  const stages = sent(world, 'NodeStageVolume', NodeStageVolumeRequest);
+  assert.deepEqual(publishes.at(-1)?.volumeCapability, stages.at(-1)?.volumeCapability);
+});
+
+test('A-056, A-064: what a driver has staged as it could do less is staged anew as it can do more', async () => {
+  const world: AgentWorld = await agentWorld(
+    PLAIN,
+    heldToCapability(() => world),
+  );
+  await until('staged', () => count(world, 'NodeStageVolume') === 1);
+  const nodeCapabilities = [STAGE_UNSTAGE_VOLUME, SINGLE_NODE_MULTI_WRITER];
+  await world.replaceDriver({ nodeCapabilities });
+  await untilSettled(world);
+  const publishes = sent(world, 'NodePublishVolume', NodePublishVolumeRequest);
+  const stages = sent(world, 'NodeStageVolume', NodeStageVolumeRequest);
+  assert.deepEqual(publishes.at(-1)?.volumeCapability, stages.at(-1)?.volumeCapability);
 });
 
 test('A-055, A-058: a volume whose wish turns from files to a device is unstaged where it was staged', async () => {

@@ -17,6 +17,8 @@ export interface MadeCall {
   readonly publication: PublicationSpec | undefined;
   /** The node id that an attach or a detach would name. */
   readonly node: string | undefined;
+  /** The group that a driver would be told. */
+  readonly gid: number | undefined;
 }
 
 export interface BenchPlugin extends PluginRegistry {
@@ -49,7 +51,13 @@ export function createBenchPlugin(): BenchPlugin {
     value: T,
   ): Promise<Result<T>> {
     calls.push(`${kind} ${subject(call)}`);
-    made.push({ kind, spec: call.spec, publication: call.publication, node: call.facts.attachedNode });
+    made.push({
+      kind,
+      spec: call.spec,
+      publication: call.publication,
+      node: call.facts.attachedNode,
+      gid: call.fsGroup?.gid,
+    });
     if (bench.gate !== undefined) await bench.gate;
     const failure = bench.fault(kind, subject(call));
     if (failure?.effect !== 'none') {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Failure } from '../../../mount/failure.ts';
 import { createMountTable } from '../../../mount/mount-table.ts';
 import type { CsiVolumeSpec, PublicationSpec, VolumeSpec } from '../../../plugins/volume.ts';
-import { RESTARTED } from '../../../reconciler/model/actual-state.ts';
+import { type ActualState, RESTARTED } from '../../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
 import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
@@ -220,6 +220,135 @@ test('a place keeps what it was published with, when it is published again and w
     ['publish', false, undefined],
     ['unpublish', false, undefined],
   ]);
+});
+
+/** By pods of these groups, in this order. */
+function wantedByGroups(gids: Readonly<Record<string, number>>): DesiredVolume {
+  const volume = wanted('data', Object.keys(gids));
+  const places = [...volume.publications.values()].map((one) => {
+    const fsGroup = { gid: gids[one.spec.pod.name] ?? 0, changePolicy: 'Always' } as const;
+    return [one.spec.key, { ...one, spec: { ...one.spec, fsGroup } }] as const;
+  });
+  return { ...volume, publications: new Map(places) };
+}
+
+/** The driver has VOLUME_MOUNT_GROUP, or not. */
+function groupBench({ tellsGroup = true, recovered = new Map() as ActualState } = {}) {
+  const bench = createBench({ recovered });
+  bench.plugins.needs = { attach: false, stage: true, expand: false, tellsGroup };
+  const stages = () => bench.plugins.made.flatMap(({ kind, gid }) => (kind === 'stage' ? [gid] : []));
+  const failing = (verb: string, failure: Failure) => {
+    bench.plugins.fault = (kind) => (kind === verb ? failure : undefined);
+  };
+  return { ...bench, stages, failing };
+}
+
+const precondition: Failure = { code: 'driver-precondition', message: 'not staged', effect: 'none' };
+const conflict: Failure = { code: 'driver-conflict', message: 'staged otherwise', effect: 'unknown' };
+
+test('A-032, A-057: a stage is repeated for its group while a pod has the volume, whoever is first now', async () => {
+  const { host, plugins, reconciler, stages, failing } = groupBench();
+  reconciler.setDesired(wish([wantedByGroups({ zeta: 1_000 })]));
+  await settled();
+  failing('publish', precondition);
+  reconciler.setDesired(wish([wantedByGroups({ alpha: 2_000, zeta: 1_000 })]));
+  await settled();
+  plugins.fault = () => undefined;
+  await host.advance(10_000);
+  assert.deepEqual(new Set(stages()), new Set([1_000]));
+  assert.ok(stages().length > 1, 'what the driver says of the stage has it repeated');
+  assert.deepEqual([...plugins.world].sort(), ['alpha/pv-data', 'staged data', 'zeta/pv-data']);
+});
+
+test('A-056: a stage for a group that no pod has any more is undone, and made for the next one', async () => {
+  const { host, plugins, reconciler, stages, failing } = groupBench();
+  failing('stage', timedOut);
+  reconciler.setDesired(wish([wantedByGroups({ old: 1_000 })]));
+  await settled();
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wantedByGroups({ next: 2_000 })]));
+  await host.advance(10_000);
+  assert.deepEqual(plugins.calls.slice(-3), ['unstage data', 'stage data', 'publish next/pv-data']);
+  assert.deepEqual(stages(), [1_000, 2_000]);
+});
+
+test('A-057: the record has the group; with one of an older build it is that of a pod with the volume', async () => {
+  const { host, plugins, reconciler, failing } = groupBench();
+  failing('stage', timedOut);
+  reconciler.setDesired(wish([wantedByGroups({ web: 1_000 })]));
+  await settled();
+  plugins.fault = () => undefined;
+  const input = { table: undefined, shown: new Map(), bootId: 'boot-1', layout };
+  const next = groupBench({ recovered: recover({ ...input, records: [onlyRecord(host)] }) });
+  next.reconciler.setDesired(wish([wantedByGroups({ alpha: 2_000, web: 1_000 })]));
+  await settled();
+  assert.deepEqual(next.stages(), [1_000]);
+  next.reconciler.setDesired(wish([wantedByGroups({ web: 1_000 })]));
+  await next.host.advance(1_000);
+  const { stagedFor: _, ...older } = onlyRecord(next.host);
+  const upgraded = groupBench({ recovered: recover({ ...input, records: [older] }) });
+  upgraded.reconciler.setDesired(wish([wantedByGroups({ aaa: 3_000, web: 1_000 })]));
+  await settled();
+  assert.equal(upgraded.plugins.calls.includes('unstage data'), false);
+  assert.deepEqual(upgraded.stages(), [1_000]);
+});
+
+test('A-057: a volume found on disk is staged again for the group of the pod that it was found in', async () => {
+  const entry = { presence: RESTARTED, generation: undefined, mount: undefined };
+  const found = {
+    ...actual('data', { staged: 'unsure' }),
+    reconstructed: true as const,
+    publications: new Map([[place('web', 'data').key, { ...entry, spec: place('web', 'data', '') }]]),
+  };
+  const { reconciler, stages } = groupBench({ recovered: new Map([[found.spec.id, found]]) });
+  reconciler.setDesired(wish([wantedByGroups({ alpha: 2_000, web: 1_000 })]));
+  await settled();
+  assert.deepEqual(stages(), [1_000]);
+});
+
+test('a driver that is not told of groups keeps what is staged for the next pod', async () => {
+  const { host, plugins, reconciler, failing } = groupBench({ tellsGroup: false });
+  failing('publish', refused);
+  reconciler.setDesired(wish([wantedByGroups({ old: 1_000 })]));
+  await settled();
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wantedByGroups({ next: 2_000 })]));
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls, ['stage data', 'publish old/pv-data', 'publish next/pv-data']);
+});
+
+for (const [verb, undoing] of [
+  ['attach', ['detach data', 'attach data']],
+  ['stage', ['unstage data', 'stage data']],
+  ['publish', ['unpublish web/pv-data', 'publish web/pv-data']],
+] as const) {
+  test(`A-056: what its driver has otherwise already, by ${verb}, is undone before it is tried again`, async () => {
+    const { host, plugins, reconciler, failing } = groupBench();
+    plugins.needs = { attach: true, stage: true, expand: false };
+    failing(verb, conflict);
+    reconciler.setDesired(wish([wanted('data', ['web'])]));
+    await settled();
+    plugins.fault = () => undefined;
+    await host.advance(10_000);
+    const refused = plugins.calls.findIndex((call) => call.startsWith(verb));
+    assert.deepEqual(plugins.calls.slice(refused + 1, refused + 1 + undoing.length), undoing);
+    assert.deepEqual([...plugins.world].sort(), ['attached data', 'staged data', 'web/pv-data']);
+  });
+}
+
+test('A-056: it is not undone under a pod that has it', async () => {
+  const { host, plugins, reconciler } = groupBench();
+  reconciler.setDesired(wish([wantedByGroups({ zeta: 1_000 })]));
+  await settled();
+  plugins.fault = (kind, subject) => {
+    if (kind === 'stage') return conflict;
+    return kind === 'publish' && subject.startsWith('alpha') ? precondition : undefined;
+  };
+  reconciler.setDesired(wish([wantedByGroups({ alpha: 2_000, zeta: 1_000 })]));
+  await host.advance(60_000);
+  assert.ok(plugins.calls.every((call) => !call.startsWith('un')));
+  assert.ok(plugins.world.has('zeta/pv-data'));
+  assert.equal(reconciler.obstacles()[0]?.code, 'driver-conflict');
 });
 
 test('of a volume found on disk the wish tells the rest, but not whether it is files or a device', async () => {
