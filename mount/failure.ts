@@ -50,6 +50,7 @@ export const FAILURE_RETRY = {
   'driver-exhausted': 'later',
   'driver-refused': 'later',
   'driver-precondition': 'later',
+  'driver-conflict': 'later',
   'driver-not-found': 'later',
   'driver-unimplemented': 'on-change',
   'driver-failed': 'later',

@@ -14,6 +14,8 @@ export interface Needs {
   readonly expand: boolean;
   /** The node id that an attachment made by a call of ours would be made under today; undefined where none is. */
   readonly node?: string | undefined;
+  /** A stage made today tells the driver the group of the pod (CSI VOLUME_MOUNT_GROUP). */
+  readonly tellsGroup?: boolean;
 }
 
 /** Opaque to us, immutable, and passed to stage and publish (CSI ControllerPublishVolume). */
@@ -72,7 +74,7 @@ export interface VolumeCall extends CallReport {
   readonly secrets: VolumeSecrets;
   /** False once the world has moved on while the call waited its turn: answer `no-longer-wanted`, do nothing. */
   readonly stillWanted: () => boolean;
-  /** The group of the pod the call is made for; of a stage, of the first pod that wants the volume. */
+  /** The group of the pod the call is made for; of the volume's stage, that of the first time. */
   readonly fsGroup: FsGroup | undefined;
   /** By a `stage` or `publish` that `looksFirst`: what is to be there before it does anything. */
   readonly expectedAll?: readonly ExpectedPlace[];

@@ -33,6 +33,7 @@ const OF_GROWTH: ReadonlySet<unknown> = new Set(['FileSystemResizePending', 'Res
 /** The driver has said that it is over; after others it may still be at work (kubelet: `isFinalError`). */
 const FINAL: ReadonlySet<FailureCode> = new Set([
   'driver-failed',
+  'driver-conflict',
   'driver-refused',
   'driver-not-found',
   'driver-precondition',

@@ -5,6 +5,7 @@ import { type Attachment, GRANT_LANE } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
 import { afterCalled } from './attach/after-called.ts';
 import { verifyClean } from './block/clean-device.ts';
+import { isGroupTold } from './call/fs-group.ts';
 import type { KnownVolume } from './call/hidden-words.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { createCallLanes } from './call/volume-call-queue.ts';
@@ -113,5 +114,6 @@ function needsOf(
     node: attach ? attachment.node?.(spec) : undefined,
     stage: driver.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME),
     expand: driver.nodeCapabilities.has(NodeCapability.EXPAND_VOLUME),
+    tellsGroup: isGroupTold(driver, spec),
   };
 }

@@ -4,6 +4,7 @@ import type { DeviceNumber, MountIdentity } from '../../mount/host.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import type {
   Bytes,
+  FsGroup,
   PodUid,
   PublicationKey,
   PublicationSpec,
@@ -118,6 +119,11 @@ export interface ActualVolume {
   /** The uid of the attachment under which its rungs were climbed; undefined while nobody said. */
   readonly attachmentUid?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
+  /**
+   * What its driver was told of a pod when it was staged, as long as it may be. Undefined: nothing may be, or nobody
+   * knows (it was found on disk, came late, or is in a record of before).
+   */
+  readonly stagedFor?: { readonly fsGroup?: FsGroup | undefined } | undefined;
   /** No entry is `absent`: an absent publication is left out. */
   readonly publications: ReadonlyMap<PublicationKey, ActualPublication>;
   /** The size it has on this node, as far as we made it or were told; undefined while nothing of it stands. */

@@ -149,6 +149,7 @@ export function learn(
       return noteDevices({
         ...now,
         staged: reached,
+        stagedFor: reached.kind === 'absent' ? undefined : now.stagedFor,
         stagedMount: outcome.kind === 'done' ? knownMount(now.stagedMount, learnt.mount) : now.stagedMount,
         sizeBytes: now.sizeBytes ?? learnt.sizeBytes,
       });
@@ -156,6 +157,7 @@ export function learn(
       return useForgotten({
         ...now,
         staged: reached,
+        stagedFor: reached.kind === 'absent' ? undefined : now.stagedFor,
         stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
       });
     case 'publish': {

@@ -20,7 +20,7 @@ import {
   type PublicationSpec,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
-import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
+import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
 import { isContextOther, isNodeOther } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import { isSurplus } from './single-pod.ts';
@@ -36,6 +36,38 @@ export function specToClimbBy(known: ActualVolume | undefined, wanted: VolumeSpe
   if (!traitsOf(spec).isShared) return known.reconstructed === true ? wanted : spec;
   const kept = fieldsKept(known).map((field) => [field, fieldValue(spec, field)]);
   return { ...wanted, ...Object.fromEntries(kept) };
+}
+
+/**
+ * What a stage tells its driver of a pod: as long as it may be staged already, what it told then (A-032, A-057). Where
+ * nobody knows that, a pod that may have the volume comes before one that wants it.
+ */
+export function stageFor(
+  known: ActualVolume | undefined,
+  wanted: DesiredVolume,
+  { tellsGroup }: Needs,
+): NonNullable<ActualVolume['stagedFor']> {
+  if (known?.stagedFor !== undefined && known.staged.kind !== 'absent') return known.stagedFor;
+  const there = [...(known?.publications.values() ?? [])].flatMap(({ spec }) =>
+    spec.origin === RECONSTRUCTED ? (wanted.publications.get(spec.key) ?? []) : { spec },
+  );
+  const [place] = [...there, ...wanted.publications.values()];
+  return tellsGroup === true ? { fsGroup: place?.spec.fsGroup } : {};
+}
+
+/** It may be staged for a group that no pod has that wants it, and its driver makes a difference between groups. */
+function isGroupOther(desired: DesiredVolume, known: ActualVolume, today: Needs | undefined): boolean {
+  const { staged, stagedFor } = known;
+  if (today?.tellsGroup !== true || staged.kind === 'absent' || stagedFor === undefined) return false;
+  const gids = [...desired.publications.values()].map(({ spec }) => spec.fsGroup?.gid);
+  return !gids.includes(stagedFor.fsGroup?.gid);
+}
+
+/** Its driver has said of one of them that it has it otherwise than it is asked for: another try hears the same. */
+function isConflicting(...presences: readonly Presence[]): boolean {
+  return presences.some((one) => {
+    return one.kind === 'unsure' && typeof one.because === 'object' && one.because.code === 'driver-conflict';
+  });
 }
 
 /** The place of the volume that is to be published again; of a shared one it keeps what was told of it. */
@@ -76,6 +108,8 @@ export function needsRestage(
     [...known.publications.values()].every(({ untold }) => untold === true) &&
     (isContextOther(desired, known) ||
       isNodeOther(today, known) ||
+      isGroupOther(desired, known, today) ||
+      isConflicting(known.attached, known.staged) ||
       fieldsWantedOtherwise(known, desired.spec).length > 0)
   );
 }
@@ -101,6 +135,7 @@ export function isToBeGivenBack(
     needsRestage(desired, known, today) ||
     unservedField(desired, known) !== undefined ||
     isContextOther(desired, known) ||
+    isConflicting(there.presence) ||
     there.spec.readOnly !== wanted.spec.readOnly ||
     !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup)
   );
@@ -131,6 +166,8 @@ export function restageFailure(
     ...fieldsWantedOtherwise(known, desired.spec),
     ...(isContextOther(desired, known) ? ['publish context'] : []),
     ...(isNodeOther(today, known) ? ['node id'] : []),
+    ...(isGroupOther(desired, known, today) ? ['fsGroup'] : []),
+    ...(isConflicting(known.attached, known.staged) ? ["capability by its driver's word"] : []),
   ];
   const what = others.join(', ');
   const message = `the volume was set up with another ${what}, and no pod has it: it is taken down first`;

@@ -32,6 +32,8 @@ export interface VolumeRecord {
   /** Absent in records of 0.2. */
   readonly attachmentUid?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
+  /** Absent in records of before, and where the stage is. */
+  readonly stagedFor?: ActualVolume['stagedFor'];
   readonly publications: readonly {
     readonly spec: PublicationSpec;
     readonly presence: RecordedPresence;
@@ -58,6 +60,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     attachedNode: volume.attachedNode,
     attachmentUid: volume.attachmentUid,
     stagedMount: volume.stagedMount,
+    stagedFor: volume.stagedFor,
     publications: [...volume.publications.values()].map(({ spec, presence, mount, ended, untold }) => {
       return { spec, presence: presence.kind, mount, ended, untold };
     }),

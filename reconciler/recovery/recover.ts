@@ -101,6 +101,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
     attachmentUid: sameBoot ? record.attachmentUid : undefined,
     // A mount of another boot says nothing of what a driver mounts today.
     stagedMount: sameBoot ? record.stagedMount : undefined,
+    stagedFor: record.stagedFor,
     publications,
     sizeBytes: record.sizeBytes,
     refusedExpansion: record.refusedExpansion,

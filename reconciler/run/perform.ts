@@ -118,7 +118,8 @@ async function expand(
   if (toBytes === undefined || plugin.expand === undefined) return { kind: 'done', learnt: {} };
   const published = [...context.volume.publications.values()];
   const place = published.find(({ presence }) => presence.kind === 'present');
-  const asked = { ...call, publication: place?.spec, mount: place?.mount, toBytes };
+  const fsGroup = place === undefined ? call.fsGroup : place.spec.fsGroup;
+  const asked = { ...call, fsGroup, publication: place?.spec, mount: place?.mount, toBytes };
   const outcome = outcomeOf(await plugin.expand(asked), ({ sizeBytes }) => ({
     // A driver that says nothing, or less, has done what it was asked.
     sizeBytes: isMoreThan(sizeBytes, toBytes) ? sizeBytes : toBytes,
@@ -143,7 +144,6 @@ export function knownSize(wanted: DesiredVolume | undefined): Bytes | undefined 
 
 function volumeCall(context: PerformContext): VolumeCall {
   const { volume, needs, wanted, stillWanted, step, progress, unwantedSecrets } = context;
-  const [first] = wanted?.publications.values() ?? [];
   return {
     spec: volume.spec,
     facts: {
@@ -157,7 +157,7 @@ function volumeCall(context: PerformContext): VolumeCall {
     },
     secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
     stillWanted,
-    fsGroup: first?.spec.fsGroup,
+    fsGroup: volume.stagedFor?.fsGroup,
     step,
     progress,
     force: volume.quarantine !== undefined,

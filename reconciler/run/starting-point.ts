@@ -6,7 +6,7 @@ import { type ActualVolume, isForgettable, isOnTheGround, onTheGround } from '..
 import type { DesiredVolume } from '../model/desired-state.ts';
 import { climbs, type Operation } from '../model/operation.ts';
 import { knownSize } from './perform.ts';
-import { specToClimbBy } from '../model/staged-spec.ts';
+import { specToClimbBy, stageFor } from '../model/staged-spec.ts';
 import { pinnedTombstones } from '../model/tombstone.ts';
 
 export interface Surroundings {
@@ -29,20 +29,24 @@ export function startingPoint(
   const spec = specToClimbBy(known, wanted.spec);
   const today = needsOf(spec);
   assert(today !== undefined, 'an operation is planned only when its needs are known');
-  const { node, ...needs } = today;
+  const { node, tellsGroup: _, ...needs } = today;
   // As for the size: after a crash, or without an answer, it is detached under the id that it was asked for under.
   const attachedNode = operation.kind === 'attach' ? (known?.attachedNode ?? node) : known?.attachedNode;
+  const stagedFor = operation.kind === 'stage' ? stageFor(known, wanted, today) : known?.stagedFor;
   // Written down before it is set up: after a crash a growth wished meanwhile must not be taken for what it has.
   const sizeBytes = known?.sizeBytes ?? knownSize(wanted);
   if (known === undefined || isForgettable(known))
-    return { ...onTheGround(spec, needs), sizeBytes, attachedNode, attachmentUid: uidNow };
+    return { ...onTheGround(spec, needs), sizeBytes, attachedNode, stagedFor, attachmentUid: uidNow };
   const attachmentUid = isOnTheGround(known) ? uidNow : (known.attachmentUid ?? uidNow);
   const tombstones = pinnedTombstones(known, spec);
   const both = bothNeeds(known.needs, needs);
   const { isInherited } = known;
   if (isOnTheGround(known) && known.quarantine === undefined)
-    return { ...onTheGround(spec, both), sizeBytes, attachedNode, attachmentUid, tombstones, isInherited };
-  return { ...known, spec, tombstones, needs: both, sizeBytes, attachedNode, attachmentUid };
+    return {
+      ...onTheGround(spec, both),
+      ...{ sizeBytes, attachedNode, stagedFor, attachmentUid, tombstones, isInherited },
+    };
+  return { ...known, spec, tombstones, needs: both, sizeBytes, attachedNode, stagedFor, attachmentUid };
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */

@@ -23,6 +23,8 @@ const MODES = {
   singleNodeMultiWriter: 7,
 };
 
+const GROUP_OF_STAGE = 'group of the stage';
+
 export function judgeArguments(
   call: VolumeCallRecord,
   history: History,
@@ -51,17 +53,21 @@ export function judgeArguments(
 
 /**
  * A-055, A-057, A-062: while anything of it may stand, one staging path, one capability and one volume context. The
- * group is the pod's (A-022), and the controller may name the access mode otherwise (A-064).
+ * group is the pod's (A-022), and one in all stages until it is unstaged; the controller may name the access mode
+ * otherwise (A-064).
  */
 function judgeStanding(call: Exclude<VolumeCallRecord, Question>, history: History, violate: Violate): void {
   const { method, request } = call;
   const isDown = history.attached === 'none' && history.staged === 'none' && history.published.size === 0;
   if (isDown) history.standing.clear();
+  if (history.staged === 'none') history.standing.delete(GROUP_OF_STAGE);
   const told = new Map<string, string>();
   if ('volumeCapability' in request && request.volumeCapability !== undefined) {
     const { accessType, accessMode } = request.volumeCapability;
     const files = accessType?.$case === 'mount' ? { ...accessType.value, volumeMountGroup: '' } : undefined;
     told.set('access type', jsonOf({ type: accessType?.$case, files }));
+    if (method === 'NodeStageVolume' && accessType?.$case === 'mount')
+      told.set(GROUP_OF_STAGE, accessType.value.volumeMountGroup);
     const who = method === 'ControllerPublishVolume' ? 'controller' : 'node';
     told.set(`access mode for the ${who}`, String(accessMode?.mode));
   }

@@ -11,7 +11,7 @@ import {
   type VolumeId,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { ActualState, ActualVolume, Presence } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { isBeside, type Operation } from '../../reconciler/model/operation.ts';
 import { placeBeside, placesBeside } from '../../reconciler/model/tombstone.ts';
@@ -157,7 +157,10 @@ export class ToldPlaces {
   isRenewal(operation: Operation, known: ActualVolume | undefined, wanted: DesiredVolume): boolean {
     if (known?.spec.kind !== 'csi') return false;
     const told = this.#toldOf(operation.volume);
-    const isElsewhere = saysOtherwise(known, wanted);
+    const isElsewhere =
+      saysOtherwise(known, wanted) ||
+      isForOtherGroup(known, wanted) ||
+      isHadOtherwise(known.attached, known.staged);
     if (!('publication' in operation)) {
       const isOther = isElsewhere || JSON.stringify(known.spec) !== JSON.stringify(wanted.spec);
       return told.size === 0 && isOther;
@@ -166,7 +169,8 @@ export class ToldPlaces {
     if (!told.has(publication) && isForOnePod(known, wanted) && known.publications.size > 1) return true;
     const places = [known, wanted].map((one) => one.publications.get(publication)?.spec);
     const [there, then] = [known, wanted].map(({ spec }, index) => JSON.stringify([spec, places[index]]));
-    return !told.has(publication) && (isElsewhere || there !== then);
+    const isHad = isHadOtherwise(known.publications.get(publication)?.presence);
+    return !told.has(publication) && (isElsewhere || isHad || there !== then);
   }
 }
 
@@ -174,6 +178,20 @@ export class ToldPlaces {
 function saysOtherwise(known: ActualVolume, { attachment }: DesiredVolume): boolean {
   if (attachment === undefined || attachment.uid !== known.attachmentUid) return false;
   return JSON.stringify(known.publishContext) !== JSON.stringify(attachment.publishContext);
+}
+
+/** Its driver may have been told a group, as it staged, that is no group of the pods that want it. */
+function isForOtherGroup({ stagedFor, staged }: ActualVolume, { publications }: DesiredVolume): boolean {
+  if (stagedFor === undefined || staged.kind === 'absent') return false;
+  return [...publications.values()].every(({ spec }) => spec.fsGroup?.gid !== stagedFor.fsGroup?.gid);
+}
+
+/** Its driver has answered that it is there otherwise than it was asked for (ALREADY_EXISTS). */
+function isHadOtherwise(...presences: readonly (Presence | undefined)[]): boolean {
+  return presences.some((one) => {
+    if (one?.kind !== 'unsure' || typeof one.because !== 'object') return false;
+    return one.because.code === 'driver-conflict';
+  });
 }
 
 function isForOnePod(...volumes: readonly Pick<DesiredVolume, 'spec'>[]): boolean {

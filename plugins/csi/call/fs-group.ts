@@ -27,8 +27,12 @@ export interface FsGroupRequest {
  * As in the kubelet, such a driver is told whatever fsGroupPolicy says, and of a read-only publication, too.
  */
 export function volumeMountGroup(driver: Capable, spec: CsiVolumeSpec, fsGroup: FsGroup | undefined): string {
-  if (fsGroup === undefined || spec.mode === 'Block' || !isDelegated(driver)) return '';
-  return String(fsGroup.gid);
+  return fsGroup === undefined || !isGroupTold(driver, spec) ? '' : String(fsGroup.gid);
+}
+
+/** Is `volume_mount_group` sent for a pod that has a group? */
+export function isGroupTold(driver: Capable, { mode }: CsiVolumeSpec): boolean {
+  return mode !== 'Block' && isDelegated(driver);
 }
 
 /** Is it for us to walk the volume after it was published? */

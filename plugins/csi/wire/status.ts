@@ -33,7 +33,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [3, { name: 'INVALID_ARGUMENT', code: 'driver-refused', effect: 'none' }],
   [4, { name: 'DEADLINE_EXCEEDED', code: 'driver-deadline', effect: 'unknown' }],
   [5, { name: 'NOT_FOUND', code: 'driver-not-found', effect: 'none' }],
-  [6, { name: 'ALREADY_EXISTS', code: 'driver-failed', effect: 'unknown' }],
+  [6, { name: 'ALREADY_EXISTS', code: 'driver-conflict', effect: 'unknown' }],
   [7, { name: 'PERMISSION_DENIED', code: 'driver-refused', effect: 'none' }],
   [8, { name: 'RESOURCE_EXHAUSTED', code: 'driver-exhausted', effect: 'unknown' }],
   [9, { name: 'FAILED_PRECONDITION', code: 'driver-precondition', effect: 'none' }],

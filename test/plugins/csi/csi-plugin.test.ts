@@ -195,12 +195,14 @@ test("the ladder is known from the driver's capabilities, and not at all while i
     node: 'node-1',
     stage: true,
     expand: false,
+    tellsGroup: false,
   });
   assert.deepEqual(made.plugin.needs({ ...SPEC, attachRequired: false }), {
     attach: false,
     node: undefined,
     stage: true,
     expand: false,
+    tellsGroup: false,
   });
   made.plan.nodeCapabilities = [];
   made.plan.controllerCapabilities = undefined;
@@ -210,6 +212,7 @@ test("the ladder is known from the driver's capabilities, and not at all while i
     node: undefined,
     stage: false,
     expand: false,
+    tellsGroup: false,
   });
   made.instance = undefined;
   assert.equal(made.plugin.needs(SPEC), undefined);

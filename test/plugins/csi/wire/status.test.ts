@@ -16,7 +16,7 @@ const TABLE: readonly (readonly [status: number, code: FailureCode, climbing: 'n
   [3, 'driver-refused', 'none'],
   [4, 'driver-deadline', 'unknown'],
   [5, 'driver-not-found', 'none'],
-  [6, 'driver-failed', 'unknown'],
+  [6, 'driver-conflict', 'unknown'],
   [7, 'driver-refused', 'none'],
   [8, 'driver-exhausted', 'unknown'],
   [9, 'driver-precondition', 'none'],
