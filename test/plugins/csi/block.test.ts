@@ -50,6 +50,15 @@ test('KV-D1, KV-D2, A-016, A-055, A-061: a block volume is staged and published 
   assert.equal(published1.mount?.blockDevice, world.disk.device);
 });
 
+test('DR-07, MT-08: on a full disk a device is published again as long as its paper says what it is', async () => {
+  const world = createBlockWorld();
+  accept(await world.plugin().stage(world.call()));
+  const { mount } = accept(await world.plugin().publish(world.call()));
+  world.memory.failNext('writeFile', 'disk-full');
+  accept(await world.plugin().publish(world.call('a', { mount, refresh: true })));
+  assert.deepEqual(methods(world), ['NodeStageVolume', 'NodePublishVolume', 'NodePublishVolume']);
+});
+
 test('KV-D3, KV-D5: a device is bound, held, linked into the pod; that goes before the driver is told', async () => {
   const world = createBlockWorld();
   const { published, held, link } = places(world);

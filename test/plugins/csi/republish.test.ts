@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { ok } from '../../../mount/failure.ts';
+import { fail, ok } from '../../../mount/failure.ts';
 import type { MountIdentity } from '../../../mount/host.ts';
 import { createMountTable } from '../../../mount/mount-table.ts';
+import { NodePublishVolumeRequest } from '../../../plugins/csi/wire/generated/csi.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { mountAt } from '../../reconciler/bench.ts';
 import { accept, refuse } from './answers.ts';
-import { call, SPEC, STAGED, targetOf, UNSTAGED, up, world } from './csi-world.ts';
+import { call, layoutOf, sent, SPEC, STAGED, targetOf, UNSTAGED, up, world } from './csi-world.ts';
 import { refusing } from './scripted-driver.ts';
 
 const ABORTED = 10;
@@ -29,6 +33,28 @@ test('KV-C9: a republish that fails in the driver has no effect as long as the p
   assert.deepEqual(removals, [], "the pod's directories are in use");
   assert.equal(accept(await made.host.mountIdOf(targetOf(made))), before);
   assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-failed', effect: 'unknown' });
+});
+
+test('DR-07, MT-08: on a full disk the driver is asked all the same, and the pod gets its new tokens', async () => {
+  const made = await world();
+  await up(made);
+  made.host.called.splice(0);
+  made.host.writeFile = async () => fail({ code: 'disk-full', message: 'ENOSPC', effect: 'none' });
+  const tokens = new Sensitive('{"":{"token":"next","expirationTimestamp":"2036-01-01T00:00:00Z"}}');
+  accept(await made.plugin.publish(call({ refresh: true, tokens })));
+  assert.deepEqual(made.host.called, ['NodePublishVolume']);
+  const [, published] = sent(made, 'NodePublishVolume', NodePublishVolumeRequest);
+  assert.equal(published?.volumeContext['csi.storage.k8s.io/serviceAccount.tokens'], tokens.reveal());
+});
+
+test('what a directory says of its volume is mended by a republish', async () => {
+  const made = await world();
+  await up(made);
+  const paper = join(layoutOf(made).volumeDirectory(SPEC, call().publication), 'vol_data.json');
+  const whole = readFileSync(paper, 'utf8');
+  writeFileSync(paper, '');
+  accept(await made.plugin.publish(call({ refresh: true })));
+  assert.equal(readFileSync(paper, 'utf8'), whole);
 });
 
 test('issue 7, 12: a republish of what hangs looks through no mount, and takes nothing from the pod', async () => {
