@@ -1,5 +1,5 @@
 /** The kubelet's `vol_data.json`: what a directory of a CSI volume says of itself. */
-import { ok, type Result } from '../../mount/failure.ts';
+import { done, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { temporaryPath } from '../../mount/temporary-file.ts';
@@ -38,8 +38,18 @@ function ownerIn(content: Result<Uint8Array>): Result<VolumeDataOwner | undefine
   return content.failure.code === 'path-missing' ? ok(undefined) : content;
 }
 
-export function* writeVolumeData(directory: AbsolutePath, data: VolumeData): Program<Result<void>> {
+/**
+ * What stands as it is to be is not written: a pod that runs is published to again on a full disk, too (DR-07). In a
+ * directory that `isFresh` nothing stands.
+ */
+export function* writeVolumeData(
+  directory: AbsolutePath,
+  data: VolumeData,
+  isFresh = false,
+): Program<Result<void>> {
   const content = Buffer.from(formatVolumeData(data));
+  const found = isFresh ? undefined : yield* paths.readFile(volumeDataIn(directory), VOLUME_DATA_BYTES_MAX);
+  if (found?.ok === true && content.equals(found.value)) return done;
   // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
   return yield* paths.writeFile(volumeDataIn(directory), content, { mode: VOLUME_DATA_MODE, durable: false });
 }

@@ -110,7 +110,7 @@ export const prepareVolumeDirectory = transition<PreparedDirectory, Preparation>
     const isKnown = isFresh || seen !== undefined;
     const mountId = isKnown ? ok(seen?.mountId) : yield* paths.mountIdOf(directory.mountPoint);
     if (!mountId.ok) return unchanged(mountId);
-    const filled = yield* fill(directory, mountId.value !== undefined);
+    const filled = yield* fill(directory, { mountId: mountId.value, isFresh });
     if (filled.ok) return ok({ mountId: mountId.value, isFresh });
     const undone = !isFresh || (yield* remove(directory)).ok;
     return undone ? unchanged(filled) : fail({ ...filled.failure, effect: 'unknown' });
@@ -140,12 +140,12 @@ export const removeVolumeDirectory = transition<Directory & Pick<VolumeDirectory
   },
 );
 
-function* fill(directory: VolumeDirectory, isMounted: boolean): Program<Result<void>> {
+function* fill(directory: VolumeDirectory, { mountId, isFresh }: Preparation): Program<Result<void>> {
   const made = yield* makeVolumeDirectory(directory.path);
   if (!made.ok) return made;
-  const written = yield* writeVolumeData(directory.path, directory.data);
+  const written = yield* writeVolumeData(directory.path, directory.data, isFresh);
   // A mounted mount point is the root of somebody's volume: neither its mode nor its existence is ours to set.
-  if (!written.ok || isMounted) return written;
+  if (!written.ok || mountId !== undefined) return written;
   return yield* directory.mountPointMadeBy === 'us'
     ? makeVolumeDirectory(directory.mountPoint)
     : removeMountPoint(directory.mountPoint);
