@@ -293,8 +293,7 @@ function viewOf(
     manifests: feed.manifests,
     drivers,
     recoveredVolumes: recovered.size,
-    unreadableRecords,
-    ...{ statistics, operationTimes },
+    ...{ statistics, operationTimes, unreadableRecords },
     unresolvedSinceMs: feed.unresolvedSinceMs,
     startedMs: host.nowMs(),
   };

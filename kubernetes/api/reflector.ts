@@ -8,6 +8,7 @@ import { Retries } from '../../mount/process/back-off.ts';
 import { type ApiObjectEnvelope, readWatchEvent, type WatchEvent } from './api-object.ts';
 import type { ApiFailure } from './api-failure.ts';
 import type { ApiTransport } from './api-transport.ts';
+import { ListAge, WENT_BACK } from './list-age.ts';
 import {
   createListReader,
   type Listed,
@@ -67,16 +68,6 @@ const SILENCE_MS_MAX = 150_000;
 const RETRY = { firstMs: 800, maxMs: 30_000 } as const;
 const HEALTHY_MS = 120_000;
 const REOPEN_MS_MIN = 1_000;
-/** Lists that agree on an earlier state at this distance: the server's data was set back, and stays so. */
-const WENT_BACK_MS = 60_000;
-
-const WENT_BACK: ApiFailure = {
-  code: 'failed',
-  message:
-    'the API server answers with an older state than it has shown before, as after a restored backup; ' +
-    'what was seen counts',
-  effect: 'none',
-};
 const HTTP_GONE = 410;
 
 export function createReflector(parts: ReflectorParts): Reflector {
@@ -93,8 +84,7 @@ class ListingReflector implements Reflector {
   #trouble: Reflection['trouble'];
   /** The newest version seen of this selection. */
   #version: string | undefined;
-  /** The first list that was older than what had been seen. */
-  #older: Listed | undefined;
+  readonly #age = new ListAge();
   #cancel: Cancel = () => {};
   #cancelSilence: Cancel = () => {};
   #cancelHealth: Cancel = () => {};
@@ -148,26 +138,11 @@ class ListingReflector implements Reflector {
     const listed = await this.#lists.read();
     if (this.#isStopped || attempt !== this.#attempt) return;
     if (!listed.ok) return this.#retry(listed.failure, () => void this.#list());
-    if (!this.#isNews(listed.value)) return this.#retry(WENT_BACK, () => void this.#list());
+    const age = this.#age.of(listed.value, this.#version);
+    if (age === 'older') return this.#retry(WENT_BACK, () => void this.#list());
+    if (age === 'set-back') this.#setBackMs = listed.value.askedMs;
     this.#take(listed.value);
     this.#watch();
-  }
-
-  /** False for a list from before what was seen, until the server insists on it. */
-  #isNews(listed: Listed): boolean {
-    if (this.#version === undefined || compareResourceVersions(listed.resourceVersion, this.#version) >= 0) {
-      this.#older = undefined;
-      return true;
-    }
-    const older = this.#older;
-    if (older === undefined || !hasSameUids(older, listed)) {
-      this.#older = listed;
-      return false;
-    }
-    if (listed.askedMs - older.askedMs < WENT_BACK_MS) return false;
-    this.#older = undefined;
-    this.#setBackMs = listed.askedMs;
-    return true;
   }
 
   #take({ objects, resourceVersion, askedMs }: Listed): void {
@@ -304,8 +279,4 @@ class ListingReflector implements Reflector {
       if (!this.#isStopped) this.#parts.onChange();
     });
   }
-}
-
-function hasSameUids(a: Listed, b: Listed): boolean {
-  return a.objects.size === b.objects.size && [...a.objects.keys()].every((uid) => b.objects.has(uid));
 }
