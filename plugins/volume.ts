@@ -222,6 +222,8 @@ export const VOLUME_HANDLE_BYTES_MAX = 2_048;
 const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** CSI spec, GetPluginInfo: domain name notation, at most 63 characters. */
 const DRIVER_NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9.]{0,61}[A-Za-z0-9])?$/;
+const LABEL_KEY =
+  /^(?:(?=.{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?(?=.{1,63}$)[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?$/;
 
 export function parsePodUid(text: string): PodUid | undefined {
   return POD_UID.test(text) && !text.includes('..') ? (text as PodUid) : undefined;
@@ -229,6 +231,11 @@ export function parsePodUid(text: string): PodUid | undefined {
 
 export function isObjectName(text: string): boolean {
   return OBJECT_NAME.test(text) && !text.includes('..');
+}
+
+/** Keys of labels: an optional DNS-1123 subdomain and `/`, and a name of at most 63 characters. */
+export function isLabelKey(text: string): boolean {
+  return LABEL_KEY.test(text);
 }
 
 export function isDriverName(text: string): boolean {

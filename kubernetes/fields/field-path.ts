@@ -1,4 +1,5 @@
 /** The fields of a pod that a volume can show (`fieldRef.fieldPath`), and their text as the kubelet writes it. */
+import { isLabelKey } from '../../plugins/volume.ts';
 import { goQuote } from './go-quote.ts';
 
 export type FieldPath =
@@ -20,9 +21,6 @@ export const RIGHT_FIELD_PATH =
   "metadata.name, metadata.namespace, metadata.uid, metadata.labels, metadata.annotations, metadata.labels['<key>'] " +
   "or metadata.annotations['<key>']";
 
-/** An optional DNS-1123 subdomain and `/`, and a name of at most 63 characters. */
-const KEY =
-  /^(?:(?=.{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?(?=.{1,63}$)[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?$/;
 const SUBSCRIPTED = /^metadata\.(labels|annotations)\['(.*)'\]$/s;
 const WHOLE = /^metadata\.(name|namespace|uid|labels|annotations)$/;
 
@@ -32,7 +30,7 @@ export function parseFieldPath(text: string): FieldPath | undefined {
   if (kind === 'labels' || kind === 'annotations') {
     // The prefix of an annotation may have capitals (IsQualifiedName of the key in lower case).
     const asked = kind === 'annotations' ? key?.toLowerCase() : key;
-    return asked !== undefined && KEY.test(asked) ? { kind, key } : undefined;
+    return asked !== undefined && isLabelKey(asked) ? { kind, key } : undefined;
   }
   const [, field] = WHOLE.exec(text) ?? [];
   if (field === 'labels' || field === 'annotations') return { kind: field, key: undefined };

@@ -2,10 +2,10 @@
  * The form of a driver's topology: keys and values that are labels (CSI, Topology; A-025). CSI allows a prefix of 63
  * characters and a label, by which a scheduler finds the node, one of 253: that is taken, as a kubelet does. Pure.
  */
+import { isLabelKey } from '../../volume.ts';
+
 const BYTES_MAX = 63;
-const PREFIX_BYTES_MAX = 253;
-const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const PREFIX = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+const VALUE = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
 /** The first key or value that is no label; undefined: all are. */
 export function topologyBreach(segments: Readonly<Record<string, string>>): string | undefined {
@@ -24,12 +24,6 @@ export function topologyBreach(segments: Readonly<Record<string, string>>): stri
   return undefined;
 }
 
-function isLabelKey(key: string): boolean {
-  const [name = '', prefix, ...more] = key.split('/', 3).reverse();
-  if (more.length > 0 || name.length > BYTES_MAX || !NAME.test(name)) return false;
-  return prefix === undefined || (prefix.length <= PREFIX_BYTES_MAX && PREFIX.test(prefix));
-}
-
 function isLabelValue(value: string): boolean {
-  return value === '' || (value.length <= BYTES_MAX && NAME.test(value));
+  return value === '' || (value.length <= BYTES_MAX && VALUE.test(value));
 }
