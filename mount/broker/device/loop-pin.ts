@@ -4,7 +4,7 @@ import { open, readFile } from 'node:fs/promises';
 import { failErrno } from '../../errno.ts';
 import { fail, type Result } from '../../failure.ts';
 import type { runTool, ToolReport, ToolRequest } from '../../tool.ts';
-import { DELETED_MARK } from '../path/path-walk.ts';
+import { isShownOf } from '../path/path-walk.ts';
 
 /**
  * `path-missing`, effect `none`: the device shows what is, or was, at `onLoop.path` no more, nor its mark. While it is
@@ -20,8 +20,7 @@ export async function runOnLoop(run: typeof runTool, request: ToolRequest): Prom
   try {
     const pin = await open(`/dev/${name}`, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const file = await saidBy('backing_file');
-      const isShown = file === path || file === `${path}${DELETED_MARK}`;
+      const isShown = isShownOf(await saidBy('backing_file'), path);
       if (isShown || (await saidBy('sizelimit')) === mark) return await run(request);
     } finally {
       await pin.close();

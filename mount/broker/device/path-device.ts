@@ -5,7 +5,7 @@ import { ok, type Result } from '../../failure.ts';
 import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from '../../host.ts';
 import { readOrNothing } from './kernel-text.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
-import { DELETED_MARK, withChild } from '../path/path-walk.ts';
+import { DELETED_MARK, isShownOf, withChild } from '../path/path-walk.ts';
 
 /** Which inode of which file system a device node is. */
 export interface NodeIdentity {
@@ -93,8 +93,7 @@ export function findLoopsOf(path: AbsolutePath, mark?: string): Result<readonly 
   const loops = findLoops();
   if (!loops.ok) return loops;
   const isOf = ({ name, backingFile }: LoopDevice): boolean =>
-    backingFile === path ||
-    backingFile === `${path}${DELETED_MARK}` ||
+    isShownOf(backingFile, path) ||
     (mark !== undefined && readOrNothing(`${BLOCK_DIRECTORY}/${name}/loop/sizelimit`)?.trim() === mark);
   try {
     return ok(loops.value.filter(isOf).map(({ name }) => name));

@@ -16,6 +16,11 @@ const DIRECTORY = PLACE | constants.O_DIRECTORY;
 /** d_path(9) puts it behind the path of a directory or file that is gone. */
 export const DELETED_MARK = ' (deleted)';
 
+/** Is it what d_path(9) shows of what is, or was, at exactly this path? */
+export function isShownOf(shown: string, path: string): boolean {
+  return shown === path || shown === `${path}${DELETED_MARK}`;
+}
+
 /** An open place. `path` leads to it through its descriptor: good for any call that may follow this one last link. */
 export interface OpenPath {
   readonly descriptor: number;
