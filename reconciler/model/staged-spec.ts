@@ -92,6 +92,21 @@ export function fieldsWantedOtherwise(
   return fieldsKept(known).filter((field) => !meansSame(known.spec, wanted, field));
 }
 
+/** What the volume would be set up with otherwise, in words for people; empty: it stands as it is wanted. */
+function whatIsOtherwise(
+  desired: DesiredVolume,
+  known: ActualVolume,
+  today: Needs | undefined,
+): readonly string[] {
+  return [
+    ...fieldsWantedOtherwise(known, desired.spec),
+    ...(isContextOther(desired, known) ? ['publish context'] : []),
+    ...(isNodeOther(today, known) ? ['node id'] : []),
+    ...(isGroupOther(desired, known, today) ? ['fsGroup'] : []),
+    ...(isConflicting(known.attached, known.staged) ? ["capability by its driver's word"] : []),
+  ];
+}
+
 /**
  * It stands otherwise than it is wanted, and no pod has it, nor may have it: it goes, and is set up as it is wanted. So
  * a wish that is mended mends a volume that could not be set up. As well when it is dead, and no pod surely has it.
@@ -106,11 +121,7 @@ export function needsRestage(
   if (isStageDead(known)) return isFreeToRenew(known);
   return (
     [...known.publications.values()].every(({ untold }) => untold === true) &&
-    (isContextOther(desired, known) ||
-      isNodeOther(today, known) ||
-      isGroupOther(desired, known, today) ||
-      isConflicting(known.attached, known.staged) ||
-      fieldsWantedOtherwise(known, desired.spec).length > 0)
+    whatIsOtherwise(desired, known, today).length > 0
   );
 }
 
@@ -162,14 +173,7 @@ export function restageFailure(
 ): Failure {
   const dead = deadStageFailure(known, key);
   if (dead !== undefined) return dead;
-  const others: readonly string[] = [
-    ...fieldsWantedOtherwise(known, desired.spec),
-    ...(isContextOther(desired, known) ? ['publish context'] : []),
-    ...(isNodeOther(today, known) ? ['node id'] : []),
-    ...(isGroupOther(desired, known, today) ? ['fsGroup'] : []),
-    ...(isConflicting(known.attached, known.staged) ? ["capability by its driver's word"] : []),
-  ];
-  const what = others.join(', ');
+  const what = whatIsOtherwise(desired, known, today).join(', ');
   const message = `the volume was set up with another ${what}, and no pod has it: it is taken down first`;
   return { code: 'volume-in-use', message, effect: 'none' };
 }

@@ -164,12 +164,14 @@ function askedBy(volume: ActualVolume, operation: Operation): Tombstone | undefi
     case 'attach':
     case 'detach':
       return { operation: operation.kind, node: volume.attachedNode };
+    case 'stage':
+      return { operation: 'stage' };
     case 'publish': {
       const publication = volume.publications.get(operation.publication)?.spec;
       return publication === undefined ? undefined : { operation: 'publish', publication };
     }
     default:
-      return operation.kind === 'stage' ? { operation: 'stage' } : undefined;
+      return undefined;
   }
 }
 

@@ -129,9 +129,11 @@ class Watch implements HolderWatch {
 
   noteWish(): void {
     if (this.#forced.size === 0) return;
-    const wanted = podsOf([...this.#parts.desired().volumes.values()]);
-    const left = podsOf([...this.#parts.belief.volumes.values()]);
-    for (const pod of this.#forced) if (wanted.has(pod) || !left.has(pod)) this.#forced.delete(pod);
+    const { belief, desired } = this.#parts;
+    const wanted = [...desired().volumes.values()].flatMap(({ publications }) => [...publications.keys()]);
+    const again = new Set(wanted.map(podOf));
+    for (const pod of this.#forced)
+      if (again.has(pod) || belief.ofPod(pod).length === 0) this.#forced.delete(pod);
   }
 
   stop(): void {
@@ -263,14 +265,6 @@ class Watch implements HolderWatch {
     const path = this.#parts.layout.mountPoint(spec, publication);
     return { volume: spec.id, pod: { ...publication.pod, uid: podOf(key) }, path };
   }
-}
-
-interface WithPublications {
-  readonly publications: ReadonlyMap<PublicationKey, unknown>;
-}
-
-function podsOf(volumes: readonly WithPublications[]): ReadonlySet<PodUid> {
-  return new Set(volumes.flatMap(({ publications }) => [...publications.keys()].map(podOf)));
 }
 
 /** Who has it, as people are told; undefined: nobody. */

@@ -35,18 +35,18 @@ export function startingPoint(
   const stagedFor = operation.kind === 'stage' ? stageFor(known, wanted, today) : known?.stagedFor;
   // Written down before it is set up: after a crash a growth wished meanwhile must not be taken for what it has.
   const sizeBytes = known?.sizeBytes ?? knownSize(wanted);
+  const asked = { sizeBytes, attachedNode, stagedFor };
   if (known === undefined || isForgettable(known))
-    return { ...onTheGround(spec, needs), sizeBytes, attachedNode, stagedFor, attachmentUid: uidNow };
+    return { ...onTheGround(spec, needs), ...asked, attachmentUid: uidNow };
   const attachmentUid = isOnTheGround(known) ? uidNow : (known.attachmentUid ?? uidNow);
   const tombstones = pinnedTombstones(known, spec);
   const both = bothNeeds(known.needs, needs);
-  const { isInherited } = known;
   if (isOnTheGround(known) && known.quarantine === undefined)
     return {
       ...onTheGround(spec, both),
-      ...{ sizeBytes, attachedNode, stagedFor, attachmentUid, tombstones, isInherited },
+      ...{ ...asked, attachmentUid, tombstones, isInherited: known.isInherited },
     };
-  return { ...known, spec, tombstones, needs: both, sizeBytes, attachedNode, stagedFor, attachmentUid };
+  return { ...known, ...asked, spec, tombstones, needs: both, attachmentUid };
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */
