@@ -160,13 +160,8 @@ class DeskOfClaims implements ClaimDesk {
     known?.cancelRetry?.();
     const entry: Entry = {
       ...{ reference, uid: object.uid, object, waiting: new Set<PodUid>(), sure: new Set<PodUid>() },
-      ...{
-        lostVersion: undefined,
-        refusal: undefined,
-        isWriting: false,
-        retries: new Retries(RETRY),
-        cancelRetry: undefined,
-      },
+      ...{ lostVersion: undefined, refusal: undefined, isWriting: false },
+      ...{ retries: new Retries(RETRY), cancelRetry: undefined },
     };
     this.#entries.set(key, entry);
     return entry;

@@ -11,7 +11,6 @@ import type {
   IscsiSource,
   LocalSource,
   NfsSource,
-  Node,
   PersistentVolume,
   Pod,
 } from '../../kubernetes/objects/objects.ts';
@@ -27,7 +26,7 @@ const NO_FILES = { fsType: '', mountOptions: [] } as const;
 
 /** `readOnly` is the pod's word. */
 export function resolveLocal(
-  { desired, options }: Sources,
+  sources: Sources,
   volume: PersistentVolume,
   { path, fsType }: LocalSource,
   readOnly: boolean,
@@ -36,7 +35,7 @@ export function resolveLocal(
   // A device is shown as it is: neither a file system nor mount options are of it.
   const files = mode === 'Block' ? NO_FILES : { fsType, mountOptions: volume.mountOptions };
   const title = `PersistentVolume ${name}: the local path ${path}`;
-  const denied = whyDenied({ title, path }, options.deniedHostPaths);
+  const denied = whyDenied({ title, path }, sources.options.deniedHostPaths);
   if (denied !== undefined) return refuse('spec-invalid', denied);
   const id = localVolumeId(name);
   return ok({
@@ -44,7 +43,7 @@ export function resolveLocal(
     spec: { kind: 'local', id, name, path, mode, ...files, accessModes },
     specName: name,
     readOnly,
-    blocked: wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName)),
+    blocked: wrongNode(sources, volume),
   });
 }
 
@@ -59,8 +58,7 @@ export function resolveHostPathVolume(
     return refuse('spec-invalid', `PersistentVolume ${name}: a hostPath is no device`);
   const resolved = resolveHostPath(sources, pod, { source, name, title: `PersistentVolume ${name}: ` });
   if (!resolved.ok) return resolved;
-  const { desired, options } = sources;
-  const blocked = wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName));
+  const blocked = wrongNode(sources, volume);
   return ok({ ...resolved.value, readOnly, blocked });
 }
 
@@ -79,7 +77,7 @@ export function resolveHostPath(
 
 /** A PersistentVolume; `readOnly` is the pod's word. */
 export function resolveNfsVolume(
-  { desired, options }: Sources,
+  sources: Sources,
   pod: Pod,
   { volume, source, readOnly }: { volume: PersistentVolume; source: NfsSource; readOnly: boolean },
 ): Result<Resolved> {
@@ -89,7 +87,7 @@ export function resolveNfsVolume(
       'spec-invalid',
       `PersistentVolume ${name}: an NFS server has files, and volumeMode is Block`,
     );
-  const blocked = wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName));
+  const blocked = wrongNode(sources, volume);
   return ok({
     ...resolveNfs(pod, name, source, mountOptions),
     readOnly: readOnly || source.readOnly,
@@ -119,8 +117,7 @@ export function resolveIscsiVolume(
     const message = `PersistentVolume ${name}: iSCSI volumes with volumeMode Block are not supported yet`;
     return refuse('kind-unsupported', message);
   }
-  const { desired, options } = sources;
-  const wrong = wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName));
+  const wrong = wrongNode(sources, volume);
   const resolved = resolveIscsi(sources, pod, { source, name, mountOptions, accessModes });
   return ok({
     ...resolved,
@@ -174,11 +171,11 @@ const NODE_NAME = 'metadata.name';
  * object only the node's name is known here, as its hostname too: what is asked of other labels is not judged then.
  */
 function wrongNode(
+  { desired, options: { nodeName } }: Sources,
   { name, reachableFrom }: PersistentVolume,
-  nodeName: string,
-  node: Pick<Node, 'labels'> | undefined,
 ): Failure | undefined {
   if (reachableFrom === undefined) return undefined;
+  const node = desired.nodes.get(nodeName);
   const labels = new Map([
     [HOSTNAME, nodeName],
     ...Object.entries(node?.labels ?? {}),

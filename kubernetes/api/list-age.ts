@@ -3,8 +3,8 @@ import type { ApiFailure } from './api-failure.ts';
 import type { Listed } from './read-list.ts';
 import { compareResourceVersions } from './resource-version.ts';
 
-/** Lists that agree on an earlier state at this distance: the server's data was set back, and stays so. */
-const WENT_BACK_MS = 60_000;
+/** Answers that agree on an earlier state at this distance: the server's data was set back, and stays so. */
+export const WENT_BACK_MS = 60_000;
 
 export const WENT_BACK: ApiFailure = {
   code: 'failed',

@@ -2,6 +2,7 @@
 import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
 import { readEnvelope } from '../../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
+import { WENT_BACK_MS } from '../../../kubernetes/api/list-age.ts';
 import { compareResourceVersions } from '../../../kubernetes/api/resource-version.ts';
 import type { Cancel, Clock } from '../../../mount/host.ts';
 
@@ -57,8 +58,6 @@ const WAITING_GROWTH = 1.6;
 /** As the kubelet looks at a claim that may have grown. */
 const CLAIM_PACE: ReadPace = { waitingFirstMs: 500, waitingMaxMs: 30_000, standingMs: 90_000 };
 const JITTER = 0.2;
-/** As the reflector's: answers of an earlier state at this distance say that the server's data was set back. */
-const WENT_BACK_MS = 60_000;
 /** The next answer is to be at that distance, whatever the jitter. */
 const OLDER_PACE_MS = WENT_BACK_MS / (1 - JITTER);
 const SOMETHING_ELSE: NamedAnswer = { kind: 'unknown', message: 'the API server answered something else' };
