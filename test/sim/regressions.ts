@@ -655,4 +655,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a backup that was restored is noticed, though every watch is taken and silent',
     plan: aboutRestoredBackups,
   },
+  {
+    seed: 959,
+    sentence: 'a pod that an older answer shows when it comes was seen, though it is gone by then',
+    plan: aboutCluster,
+  },
 ];

@@ -184,6 +184,29 @@ for (const [where, path, status] of [
     assert.deepEqual(namesIn(world).toSorted(), [BAD.name, ONE.name, three.name, TWO.name]);
   });
 
+test('a driver that was refused waits for a Node that is gone, and nobody asks meanwhile', async () => {
+  const world = await begun();
+  world.store.instead = (method, target, body) =>
+    method === 'PATCH' && target.startsWith(NODES) && JSON.stringify(body).includes('bad.kubernetes.io')
+      ? refusal(403, 'not allowed: bad.kubernetes.io/zone')
+      : undefined;
+  world.drivers.register(BAD);
+  await world.clock.go(SECOND_MS);
+  const node = world.store.get(NODES, NODE) ?? {};
+  world.store.remove(NODES, NODE);
+  await world.clock.go(SECOND_MS);
+  world.store.asked.splice(0);
+  await world.clock.go(2 * MINUTE_MS);
+  assert.deepEqual(
+    world.store.asked.filter((one) => one.includes(CSI_NODES) || one.startsWith('PATCH')),
+    [],
+  );
+  world.store.instead = () => undefined;
+  world.store.put(NODES, { ...node, metadata: { name: NODE, uid: 'the-next-node' } });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(namesIn(world), [BAD.name]);
+});
+
 test('a server that keeps another CSINode than it was given is not asked without end', async () => {
   const world = await begun();
   world.drivers.register(ONE);

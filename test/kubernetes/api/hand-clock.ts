@@ -14,6 +14,8 @@ export interface HandClock extends Clock {
 const BEGIN_MS = 1_000_000;
 const BEGIN_WALL_MS = Date.UTC(2026, 0, 1);
 const TURNS = 12;
+/** More timers than these in one millisecond are one that waits for nothing, and plans itself again. */
+const AT_ONCE_MAX = 1_000;
 
 export function handClock(random: () => number = () => 0.5): HandClock {
   let nowMs = BEGIN_MS;
@@ -39,11 +41,15 @@ export function handClock(random: () => number = () => 0.5): HandClock {
     },
     async go(spanMs) {
       const endMs = nowMs + spanMs;
+      let atOnce = 0;
       await settle();
       for (;;) {
         const [next] = [...timers].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs);
         if (next === undefined) break;
         timers.delete(next);
+        atOnce = next.atMs > nowMs ? 0 : atOnce + 1;
+        if (atOnce > AT_ONCE_MAX)
+          throw new Error(`time stands still: ${AT_ONCE_MAX} timers in a millisecond`);
         nowMs = Math.max(nowMs, next.atMs);
         next.fire();
         await settle();

@@ -165,10 +165,9 @@ export class SimCluster {
         if (answer?.ok === false) this.#parts.trace.add(`api ${method} ${path}: ${answer.failure.code}`);
         else if (method !== 'GET')
           this.#parts.trace.add(`api ${method} ${path} ${answer === undefined ? '' : 'ok'}`);
-        const isPods = path.startsWith('/api/v1/pods?');
-        if (isPods && answer?.ok === true && !this.#hasHeardPods) {
+        if (path.startsWith('/api/v1/pods?') && answer?.ok === true) {
           this.#hasHeardPods = true;
-          this.#parts.onPods(this.#podsTold());
+          this.#parts.onPods(this.#podsTold((answer.value as { readonly items: readonly Json[] }).items));
         }
         if (method === 'GET' || !stormy() || !random.chance(plan.crashAtWrite)) return;
         kill(`killed ${answer === undefined ? 'before' : 'after'} ${method} ${path}`);
@@ -188,8 +187,9 @@ export class SimCluster {
     );
   }
 
-  #podsTold(): PodsTold {
-    return { kept: this.keptUids(), shown: new Set(this.view.podsHere().map(uidOf)) };
+  /** `answered`: of an answer that may be older than what is there when it comes. */
+  #podsTold(answered: readonly Json[] = []): PodsTold {
+    return { kept: this.keptUids(), shown: new Set([...this.view.podsHere(), ...answered].map(uidOf)) };
   }
 
   isDetaching(unique: string): boolean {
