@@ -203,12 +203,15 @@ class ReportOfDrivers implements DriverReport {
     this.#cancel = this.#parts.clock.timer(waitMs, () => void this.#write());
   }
 
+  /** When there is a reason to look again that nobody tells of. */
   #untilNextMs(): number {
-    const { clock } = this.#parts;
+    const { clock, node } = this.#parts;
     const waits = [...this.#goneMs.values()].map((sinceMs) => sinceMs + GONE_MS - clock.nowMs());
     // One that is past its time is kept because something of it stands.
     const leastMs = Math.min(AGAIN_MS, ...waits.map((waitMs) => (waitMs > 0 ? waitMs : GONE_MS)));
-    return Math.min(leastMs, this.#writer.untilDueMs() ?? AGAIN_MS);
+    // Without a Node nothing was tried again, however long it has been due.
+    const refusedMs = node.current() === undefined ? undefined : this.#writer.untilDueMs();
+    return Math.min(leastMs, refusedMs ?? AGAIN_MS);
   }
 
   /** Those that have been gone for long, and of which nothing stands. */
