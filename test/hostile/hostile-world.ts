@@ -220,6 +220,19 @@ export class HostileWorld {
     this.tell(`somebody takes mount ${foreign.mountId} from ${foreign.path.slice(this.scratch.length)}`);
   }
 
+  /**
+   * Of what was taken back something may be left: it had been mounted over meanwhile, or its copy at another place of
+   * the volume had. As soon as that shows again whoever mounted it takes it away.
+   */
+  async unmountForeignLeft(): Promise<void> {
+    const known = new Set(this.foreign.map(({ mountId }) => mountId));
+    for (const { id, source, target } of kernelMounts()) {
+      if (!this.foreignSinceMs.has(source) || known.has(id) || mountShownAt(target)?.id !== id) continue;
+      const taken = await run(['umount', '--', target]);
+      if (taken.code === 0) this.tell(`somebody takes mount ${id} from ${target.slice(this.scratch.length)}`);
+    }
+  }
+
   /** All files are somewhere else, as after a check-out that went wrong. */
   takeManifestsAway(): void {
     const aside = this.#aside();

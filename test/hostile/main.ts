@@ -138,6 +138,7 @@ async function until(
   let last: StatusDocument | undefined;
   while (performance.now() < endMs) {
     interrupted.throwIfAborted();
+    await world.unmountForeignLeft();
     last = (await world.status()) ?? last;
     if (last !== undefined && holds(last)) return undefined;
     await sleep(LOOK_EVERY_MS);
