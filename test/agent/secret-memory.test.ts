@@ -183,3 +183,21 @@ test('A-038: nor one that it was given in an earlier life of the agent, and that
   fallIll();
   assert.match(await storageIn(again), /^\(not shown: .*: \(not shown: /);
 });
+
+test('A-038: a driver that comes back and cannot register tells no secret that was given before', async () => {
+  const { world } = await talkative();
+  world.write({ ...POD, ...ROTATED });
+  await world.replaceDriver({
+    before: (method) => {
+      if (method === 'Probe') throw new GrpcStatus(9, `the session of ${CANARY} is stale`);
+    },
+  });
+  const reason = await until('it is refused', () =>
+    world
+      .status()
+      .drivers.map((one) => one.reason ?? '')
+      .find((one) => one.includes('Probe')),
+  );
+  assert.match(reason, /Probe: FAILED_PRECONDITION: the session of \[redacted\] is stale$/);
+  assert.ok(!world.seen().includes(CANARY), 'the secret is seen');
+});
