@@ -85,7 +85,7 @@ interface Foundation extends AgentParts {
   readonly ground: Ground;
   readonly drivers: RunningDriverRegistry;
   readonly plugins: PluginRegistry;
-  readonly storageHealth: CsiPlugin['storageHealth'];
+  readonly csi: Pick<CsiPlugin, 'storageHealth' | 'secretsGiven'>;
   readonly volumesHere: VolumesHere;
   readonly operationTimes: OperationTimes;
   readonly records: RecordStore;
@@ -122,10 +122,9 @@ class NodeAgent implements Agent {
     const layout = createLayout(config.root);
     const deniedHostPaths = [layout.root, ...config.hostPathDenied];
     const drivers = createDriverRegistry({
-      host,
-      layout,
+      ...{ host, layout, resyncMs: config.resyncMs },
       staticSockets: config.staticDrivers.map(({ socket }) => socket),
-      resyncMs: config.resyncMs,
+      secretsGiven: () => this.#foundation.csi.secretsGiven(),
     });
     const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
     const feed = createDesiredFeed({
@@ -265,7 +264,7 @@ function beginReconciler(foundation: Foundation, recovered: ActualState): Reconc
 }
 
 function statisticsFor(foundation: Foundation, reconciler: Reconciler): StatisticsCollector {
-  const { host, plugins, config, drivers, storageHealth, log, volumesHere } = foundation;
+  const { host, plugins, config, drivers, csi, log, volumesHere } = foundation;
   return createStatisticsCollector({
     clock: host,
     actual: () => reconciler.actual(),
@@ -274,7 +273,7 @@ function statisticsFor(foundation: Foundation, reconciler: Reconciler): Statisti
     plugins,
     secretsOf: ({ spec }) => volumesHere.secretsOf(spec),
     periodMs: config.statisticsIntervalMs,
-    storage: { drivers: () => drivers.list().map(({ name }) => name), health: storageHealth },
+    storage: { drivers: () => drivers.list().map(({ name }) => name), health: csi.storageHealth },
     log,
   });
 }

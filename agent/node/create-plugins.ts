@@ -23,7 +23,7 @@ export interface PluginsParts {
   readonly operationTimes: Pick<OperationTimes, 'timed'>;
   /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
   readonly deniedHostPaths: readonly AbsolutePath[];
-  readonly volumesHere: Pick<VolumesHere, 'ofDriver'>;
+  readonly volumesHere: Pick<VolumesHere, 'list'>;
 }
 
 /** Every kind of volume, each behind the guard of its mounts. */
@@ -34,7 +34,7 @@ export function createPlugins(
   ground: Ground,
 ): {
   readonly plugins: PluginRegistry;
-  readonly storageHealth: CsiPlugin['storageHealth'];
+  readonly csi: Pick<CsiPlugin, 'storageHealth' | 'secretsGiven'>;
 } {
   const mounter = createMounter(host, layout.root);
   const parallelSockets = new Set(
@@ -47,7 +47,7 @@ export function createPlugins(
     nodeName: config.nodeName,
     deadlineMs: config.csiDeadlineMs,
     attachment,
-    volumesOf: (driver) => volumesHere.ofDriver(driver),
+    volumesHere: () => volumesHere.list(),
     forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;
@@ -67,5 +67,5 @@ export function createPlugins(
       ),
     );
   });
-  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
+  return { plugins: createRegistry(plugins), csi };
 }

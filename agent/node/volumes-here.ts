@@ -10,8 +10,8 @@ import type { DesiredFeed } from './desired-feed.ts';
 export interface VolumesHere {
   /** Those of a volume, wanted or not. */
   secretsOf(spec: VolumeSpec): VolumeSecrets;
-  /** Every volume of which something stands, or may stand. */
-  ofDriver(driver: string): readonly VolumeHere[];
+  /** Every volume of a driver of which something stands, or may stand. */
+  list(): readonly VolumeHere[];
 }
 
 /** `reconciler`: undefined before the state was rebuilt, and then nothing is here. */
@@ -25,9 +25,9 @@ export function createVolumesHere(
   }
   return {
     secretsOf,
-    ofDriver(driver) {
+    list() {
       return [...(reconciler()?.actual().values() ?? [])].flatMap(({ spec, isInherited }) =>
-        driverOf(spec) === driver ? [{ spec, secrets: secretsOf(spec), facts: { isInherited } }] : [],
+        driverOf(spec) === undefined ? [] : [{ spec, secrets: secretsOf(spec), facts: { isInherited } }],
       );
     },
   };

@@ -6,7 +6,7 @@ import { createCalledAttachment } from './attach/called-attachment.ts';
 import { afterCalled } from './attach/after-called.ts';
 import { verifyClean } from './block/clean-device.ts';
 import { isGroupTold } from './call/fs-group.ts';
-import type { KnownVolume } from './call/hidden-words.ts';
+import { type Hidden, hiddenFromAll, type KnownVolume } from './call/hidden-words.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { createCallLanes } from './call/volume-call-queue.ts';
 import { createVolumeRpc } from './call/volume-rpc.ts';
@@ -40,15 +40,18 @@ export interface CsiPluginParts {
   readonly forceFields?: (driver: string) => boolean;
   /** Who makes and ends attachments; by default this node calls the driver's controller service. */
   readonly attachment?: Attachment | undefined;
-  /** What is here of a driver, whose secrets it must not tell where it speaks of none of them; by default nothing. */
-  readonly volumesOf?: (driver: string) => readonly VolumeHere[];
+  /** What is here, whose secrets its driver must not tell where it speaks of none of them; by default nothing. */
+  readonly volumesHere?: () => readonly VolumeHere[];
 }
 
 /** A volume of a driver, as it stands and as the wish has it. */
 export type VolumeHere = Omit<KnownVolume, 'spec'> & { readonly spec: VolumeSpec };
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
-export type CsiPlugin = VolumePlugin & Pick<Statistics, 'storageHealth'>;
+export interface CsiPlugin extends VolumePlugin, Pick<Statistics, 'storageHealth'> {
+  /** What drivers were given for the volumes that are here, as far as it is known. */
+  readonly secretsGiven: () => Hidden['secrets'];
+}
 
 /**
  * Guarantees, besides the contract of VolumePlugin: one CSI call in flight per volume, with nothing of ours between
@@ -60,8 +63,9 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const memory = createSecretMemory();
   const deadlineMs = parts.deadlineMs ?? CALL_DEADLINE_MS;
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
-  const volumesOf = (driver: string): readonly KnownVolume[] =>
-    (parts.volumesOf?.(driver) ?? []).map((one) => ({ ...one, spec: csiSpec(one.spec) }));
+  const volumesHere = (): readonly KnownVolume[] =>
+    (parts.volumesHere?.() ?? []).map((one) => ({ ...one, spec: csiSpec(one.spec) }));
+  const volumesOf = (driver: string) => volumesHere().filter(({ spec }) => spec.driver === driver);
   const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory, volumesOf });
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
   const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
@@ -94,6 +98,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     expand: (call) => expandVolume(inTurn, layout, csiSpec(call.spec), call),
     statistics,
     storageHealth,
+    secretsGiven: () => hiddenFromAll(memory, volumesHere()).secrets,
     verifyClean: (devices) => verifyClean(host, devices),
   });
 }

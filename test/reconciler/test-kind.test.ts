@@ -60,7 +60,7 @@ async function startOn(machine: MemoryHost) {
       config: NO_DRIVERS as unknown as Config,
       operationTimes: { timed: (plugin) => plugin },
       deniedHostPaths: [],
-      volumesHere: { ofDriver: () => [] },
+      volumesHere: { list: () => [] },
     },
     layout,
     drivers as RunningDriverRegistry,

@@ -7,7 +7,7 @@ import type { DriverChange, DriverInstance, DriverRegistry, RefusedDriver } from
 import { type Candidate, createDriverElection, type DriverElection } from './driver-election.ts';
 import { DriverSocket, type SocketSurroundings } from './driver-socket.ts';
 import { createNodeIds } from './node-ids.ts';
-import { askVolumesMax } from './registration.ts';
+import { askVolumesMax, type Questioner } from './registration.ts';
 import { isLookedAt, scanRegistry } from './registry-scan.ts';
 import { type TrustedLayout, trustDirectory } from './socket-trust.ts';
 import { createWatchList, type WatchList } from './watch-list.ts';
@@ -22,6 +22,7 @@ export interface DriverRegistryParts {
   readonly staticSockets: readonly AbsolutePath[];
   /** How often everything is looked at without a hint. */
   readonly resyncMs: number;
+  readonly secretsGiven?: Questioner['secretsGiven'];
 }
 
 export interface RunningDriverRegistry extends DriverRegistry {
@@ -45,6 +46,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
 
 class LookingRegistry implements RunningDriverRegistry {
   readonly #parts: DriverRegistryParts;
+  readonly #questioner: Questioner;
   readonly #sockets = new Map<AbsolutePath, DriverSocket>();
   readonly #outdated = new WeakSet<DriverInstance>();
   readonly #election: DriverElection;
@@ -60,16 +62,16 @@ class LookingRegistry implements RunningDriverRegistry {
   #cancelResync: Cancel | undefined;
 
   constructor(parts: DriverRegistryParts) {
-    const { host, layout } = parts;
+    const { host, layout, secretsGiven = () => [] } = parts;
     this.#parts = parts;
+    this.#questioner = { call: (call) => host.call(call), nowMs: () => host.nowMs(), secretsGiven };
     this.#election = createDriverElection(host, (name) => this.#candidates(name));
     this.#watches = createWatchList(host, (socket) => socket.hurry());
     this.#scan = createPacedLook(host, LOOK_SPACING_MS, () => this.#scanOnce());
     this.#blindScan = createBlindLook(host, () => void this.#scan.ask());
     let orders = 0;
     this.#surroundings = {
-      host,
-      layout,
+      ...{ host, layout, questioner: this.#questioner },
       election: this.#election,
       watches: this.#watches,
       nodeIds: createNodeIds(),
@@ -125,7 +127,7 @@ class LookingRegistry implements RunningDriverRegistry {
 
   async askVolumesMax(name: string): Promise<Result<number>> {
     const instance = this.get(name);
-    if (instance !== undefined) return askVolumesMax(this.#parts.host, instance);
+    if (instance !== undefined) return askVolumesMax(this.#questioner, instance);
     return fail({ code: 'driver-not-registered', message: `${name} is not registered`, effect: 'none' });
   }
 

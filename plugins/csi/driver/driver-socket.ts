@@ -1,24 +1,22 @@
 /** One socket that registers a driver, or is one: what was seen of it, who answers there, and why it does not serve. */
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
-import type { AbsolutePath, Host } from '../../../mount/host.ts';
+import type { AbsolutePath } from '../../../mount/host.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { type BlindLook, createBlindLook, isBlind } from './blind-look.ts';
 import { createPacedLook, type PacedLook } from './coalesced-task.ts';
 import type { DriverInstance, RefusedDriver } from './driver.ts';
 import type { DriverElection } from './driver-election.ts';
-import { type Admitted, type Announced, shakeHands } from './handshake.ts';
+import { type Admitted, type Announced, type HandshakeParts, shakeHands } from './handshake.ts';
 import type { NodeIds } from './node-ids.ts';
 import { questionDriver } from './registration.ts';
-import { findSocket, type FoundSocket, type TrustedLayout } from './socket-trust.ts';
+import { findSocket, type FoundSocket } from './socket-trust.ts';
 import { ABSENT } from './trace.ts';
 import type { WatchList } from './watch-list.ts';
 
 const LOOK_SPACING_MS = 20;
 
 /** What all sockets of a registry share. */
-export interface SocketSurroundings {
-  readonly host: Host;
-  readonly layout: TrustedLayout;
+export interface SocketSurroundings extends HandshakeParts {
   readonly election: Pick<DriverElection, 'settle' | 'serves'>;
   readonly watches: Pick<WatchList<DriverSocket>, 'keep' | 'drop'>;
   readonly nodeIds: NodeIds;
@@ -162,8 +160,8 @@ export class DriverSocket {
     if (this.#instance !== undefined && this.#life === life) return;
     const registrationSocket = this.isStatic ? undefined : this.path;
     this.#begin(`endpoint ${life}`, async () => {
-      const { host } = this.#surroundings;
-      const instance = await questionDriver(host, identity, { name, registrationSocket, life });
+      const { questioner } = this.#surroundings;
+      const instance = await questionDriver(questioner, identity, { name, registrationSocket, life });
       return instance.ok ? ok({ instance: instance.value, life, announced: undefined }) : instance;
     });
   }

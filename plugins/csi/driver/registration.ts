@@ -17,7 +17,7 @@ import {
 } from '../wire/generated/csi.ts';
 import { RegistrationService } from '../wire/generated/pluginregistration.ts';
 import { topologyBreach } from './topology-label.ts';
-import { failureOf, methodName, shown, STATUS_UNIMPLEMENTED } from '../wire/status.ts';
+import { type CallContext, failureOf, methodName, shown, STATUS_UNIMPLEMENTED } from '../wire/status.ts';
 
 /** The kubelet's own. */
 const GET_INFO_MS = 1_000;
@@ -28,6 +28,11 @@ const QUESTION_MS = 10_000;
 const STRING_BYTES_MAX = 128;
 const NODE_ID_BYTES_MAX = 256;
 
+/** Who asks, and what it knows that drivers were given: it is taken out of what they answer. By default nothing. */
+export interface Questioner extends Pick<Host, 'call' | 'nowMs'> {
+  readonly secretsGiven?: () => CallContext['secrets'];
+}
+
 /** What a registration socket announces. */
 export interface Announcement {
   readonly name: string;
@@ -35,8 +40,11 @@ export interface Announcement {
 }
 
 /** GetInfo, and whether what it says can be registered at all. */
-export async function readAnnouncement(host: Host, socket: SocketIdentity): Promise<Result<Announcement>> {
-  const info = await ask(host, socket, socket.path, RegistrationService.getInfo, {}, GET_INFO_MS);
+export async function readAnnouncement(
+  questioner: Questioner,
+  socket: SocketIdentity,
+): Promise<Result<Announcement>> {
+  const info = await ask(questioner, socket, socket.path, RegistrationService.getInfo, {}, GET_INFO_MS);
   if (!info.ok) return info;
   const { type, name, endpoint, supportedVersions } = info.value;
   if (type !== 'CSIPlugin') return invalid(`plugin type "${type}"; only CSIPlugin is served`);
@@ -69,13 +77,13 @@ export function highestVersion(versions: readonly string[]): string | undefined 
 
 /** Tells the registrar the verdict; its own failure means that the registrar does not know. */
 export async function notifyRegistrar(
-  host: Host,
+  questioner: Questioner,
   socket: SocketIdentity,
   refusal: Failure | undefined,
 ): Promise<Result<void>> {
   const verdict = { pluginRegistered: refusal === undefined, error: refusal?.message ?? '' };
   const told = await ask(
-    host,
+    questioner,
     socket,
     socket.path,
     RegistrationService.notifyRegistrationStatus,
@@ -87,10 +95,10 @@ export async function notifyRegistrar(
 
 /** As `DriverInstance.volumesMax`. */
 export async function askVolumesMax(
-  host: Host,
+  questioner: Questioner,
   { endpoint, name }: Pick<DriverInstance, 'endpoint' | 'name'>,
 ): Promise<Result<number>> {
-  const node = await ask(host, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
+  const node = await ask(questioner, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
   if (!node.ok) return node;
   const breach = nodeInfoBreach(node.value);
   return breach === undefined ? ok(volumesMaxIn(node.value)) : invalid(`${name}: ${breach}`);
@@ -105,12 +113,12 @@ function volumesMaxIn({ maxVolumesPerNode }: { readonly maxVolumesPerNode: bigin
  * configuration. Controller capabilities are asked only of a driver with CONTROLLER_SERVICE (A-008).
  */
 export async function questionDriver(
-  host: Host,
+  questioner: Questioner,
   endpoint: SocketIdentity,
   announced: Pick<DriverInstance, 'registrationSocket' | 'life'> & { readonly name: string | undefined },
 ): Promise<Result<DriverInstance>> {
   const who = announced.name ?? endpoint.path;
-  const identity = await ask(host, endpoint, who, IdentityService.getPluginInfo, {}, QUESTION_MS);
+  const identity = await ask(questioner, endpoint, who, IdentityService.getPluginInfo, {}, QUESTION_MS);
   if (!identity.ok) return identity;
   const { name, vendorVersion } = identity.value;
   if (!isDriverName(name))
@@ -121,21 +129,35 @@ export async function questionDriver(
   const versionBytes = Buffer.byteLength(vendorVersion);
   if (versionBytes > STRING_BYTES_MAX)
     return invalid(`${name}: the vendor version has ${versionBytes} bytes; CSI allows ${STRING_BYTES_MAX}`);
-  const ready = await isReady(host, endpoint, name);
+  const ready = await isReady(questioner, endpoint, name);
   if (!ready.ok) return ready;
-  const plugin = await ask(host, endpoint, name, IdentityService.getPluginCapabilities, {}, QUESTION_MS);
+  const plugin = await ask(
+    questioner,
+    endpoint,
+    name,
+    IdentityService.getPluginCapabilities,
+    {},
+    QUESTION_MS,
+  );
   if (!plugin.ok) return plugin;
-  const node = await ask(host, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
+  const node = await ask(questioner, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
   if (!node.ok) return node;
   const services = servicesOf(plugin.value.capabilities);
   const constrained = services.has(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS);
   const topology = constrained ? { ...node.value.accessibleTopology?.segments } : {};
   const breach = nodeInfoBreach(node.value) ?? topologyBreach(topology);
   if (breach !== undefined) return invalid(`${name}: ${breach}`);
-  const nodeCapabilities = await ask(host, endpoint, name, NodeService.nodeGetCapabilities, {}, QUESTION_MS);
+  const nodeCapabilities = await ask(
+    questioner,
+    endpoint,
+    name,
+    NodeService.nodeGetCapabilities,
+    {},
+    QUESTION_MS,
+  );
   if (!nodeCapabilities.ok) return nodeCapabilities;
   const controllerCapabilities = services.has(PluginService.CONTROLLER_SERVICE)
-    ? await ask(host, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
+    ? await ask(questioner, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
     : undefined;
   if (controllerCapabilities?.ok === false) return controllerCapabilities;
   return ok({
@@ -149,14 +171,18 @@ export async function questionDriver(
     topology,
     nodeCapabilities: rpcTypes(nodeCapabilities.value.capabilities),
     controllerCapabilities: controllerCapabilities && rpcTypes(controllerCapabilities.value.capabilities),
-    registeredAtMs: host.nowMs(),
+    registeredAtMs: questioner.nowMs(),
   });
 }
 
 /** Probe: no `ready` is ready, false is "still starting, hold the calls" (A-009). Drivers without Probe are taken. */
-async function isReady(host: Host, endpoint: SocketIdentity, name: string): Promise<Result<void>> {
+async function isReady(
+  questioner: Questioner,
+  endpoint: SocketIdentity,
+  name: string,
+): Promise<Result<void>> {
   const method = IdentityService.probe;
-  const reply = await host.call({ socket: endpoint, method, request: {}, deadlineMs: QUESTION_MS });
+  const reply = await questioner.call({ socket: endpoint, method, request: {}, deadlineMs: QUESTION_MS });
   if (reply.kind === 'ok' && reply.reply.ready === false) {
     return fail({
       code: 'driver-busy',
@@ -167,7 +193,7 @@ async function isReady(host: Host, endpoint: SocketIdentity, name: string): Prom
   }
   if (reply.kind === 'ok' || (reply.kind === 'status' && reply.status === STATUS_UNIMPLEMENTED))
     return ok(undefined);
-  return fail(failureOf(reply, { driver: name, method: 'Probe', direction: 'climbing', secrets: [] }));
+  return refused(questioner, reply, name, method);
 }
 
 function nodeInfoBreach(info: NodeGetInfoResponse): string | undefined {
@@ -195,17 +221,26 @@ function rpcTypes(
 }
 
 async function ask<Request, Reply>(
-  host: Host,
+  questioner: Questioner,
   socket: SocketIdentity,
   driver: string,
   method: RemoteMethod<Request, Reply>,
   request: Request,
   deadlineMs: number,
 ): Promise<Result<Reply>> {
-  const reply = await host.call({ socket, method, request, deadlineMs });
+  const reply = await questioner.call({ socket, method, request, deadlineMs });
   if (reply.kind === 'ok') return ok(reply.reply);
-  const name = methodName(method.path);
-  return fail(failureOf(reply, { driver, method: name, direction: 'climbing', secrets: [] }));
+  return refused(questioner, reply, driver, method);
+}
+
+function refused(
+  { secretsGiven = () => [] }: Questioner,
+  reply: Parameters<typeof failureOf>[0],
+  driver: string,
+  { path }: { readonly path: string },
+): Result<never> {
+  const method = methodName(path);
+  return fail(failureOf(reply, { driver, method, direction: 'climbing', secrets: secretsGiven() }));
 }
 
 function invalid(message: string): Result<never> {

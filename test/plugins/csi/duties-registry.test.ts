@@ -9,6 +9,7 @@ import {
 } from '../../../plugins/csi/driver/driver-registry.ts';
 import type { GrpcServer } from '../../../plugins/csi/wire/grpc-service.ts';
 import { DRIVER, refusing, type Script, script, serveDriver, serveRegistrar } from './scripted-driver.ts';
+import { type SecretData, Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { createSocketHost, inRoot, type SocketHost } from './socket-host.ts';
 import { until } from '../../until.ts';
 
@@ -28,7 +29,7 @@ afterEach(async () => {
   }
 });
 
-async function start(): Promise<World> {
+async function start(secretsGiven?: () => readonly SecretData[]): Promise<World> {
   const host = createSocketHost();
   mkdirSync(inRoot(host, 'plugins'), { mode: 0o750 });
   const registry = createDriverRegistry({
@@ -36,6 +37,7 @@ async function start(): Promise<World> {
     layout: { root: host.root, plugins: inRoot(host, 'plugins'), registry: inRoot(host, 'plugins_registry') },
     staticSockets: [],
     resyncMs: 60_000,
+    ...(secretsGiven === undefined ? {} : { secretsGiven }),
   });
   const world: World = { host, registry, servers: [] };
   worlds.push(world);
@@ -117,4 +119,16 @@ test('A-011: numbers of later and of earlier versions of CSI are no reason to re
   const { nodeCapabilities, controllerCapabilities } = world.registry.get(DRIVER) ?? assert.fail();
   assert.deepEqual([...nodeCapabilities], [0, 1, 4, 99]);
   assert.deepEqual([...(controllerCapabilities ?? [])], [2, 11, 77]);
+});
+
+test('A-038: no registrar is told a secret that its driver was given, nor anybody else', async () => {
+  const world = await start(() => [new Sensitive({ word: 's3cret-c4nary' })]);
+  await driver(world, { before: refusing('NodeGetInfo', 13, 'the session of s3cret-c4nary is stale') });
+  const reg = await registrar(world);
+  const verdict = await until('told', () => reg.verdicts[0]);
+  assert.match(verdict, /NodeGetInfo: INTERNAL: the session of \[redacted\] is stale$/);
+  assert.match(
+    await until('refused', () => reasons(world) || undefined),
+    /the session of \[redacted\] is stale$/,
+  );
 });
