@@ -221,7 +221,7 @@ export class HostileWorld {
   }
 
   /**
-   * Of what was taken back something may be left: it had been mounted over meanwhile, or its copy at another place of
+   * Something may be left of what was taken back: it had been mounted over meanwhile, or its copy at another place of
    * the volume had. As soon as that shows again whoever mounted it takes it away.
    */
   async unmountForeignLeft(): Promise<void> {
