@@ -4,9 +4,12 @@ import type { AbsolutePath, Clock, FileSystemProbe, Host } from '../host.ts';
 
 export interface QuestionParts {
   readonly clock: Pick<Clock, 'timer'>;
-  /** Settles when the broker has answered or ended, which may be never. */
-  readonly ask: (path: AbsolutePath) => Promise<Result<FileSystemProbe>>;
+  /** Settles when the broker has answered or ended, which may be never. `onBegin`: a broker has taken it. */
+  readonly ask: (path: AbsolutePath, onBegin: () => void) => Promise<Result<FileSystemProbe>>;
+  /** What a file system has for its answer. */
   readonly deadlineMs: number;
+  /** So long it waits for a broker: each that hangs has one. */
+  readonly turnMs: number;
 }
 
 const SILENT: FileSystemProbe = { kind: 'silent' };
@@ -18,7 +21,7 @@ const SILENT: FileSystemProbe = { kind: 'silent' };
 export function createFileSystemQuestion(parts: QuestionParts): Host['probeFileSystem'] {
   const open = new Map<AbsolutePath, Promise<Result<FileSystemProbe>>>();
   return async (path) => {
-    const asked = open.get(path) ?? parts.ask(path);
+    const asked = open.get(path) ?? parts.ask(path, () => {});
     open.set(path, asked);
     void asked.finally(() => {
       if (open.get(path) === asked) open.delete(path);

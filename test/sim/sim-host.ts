@@ -141,8 +141,12 @@ export class SimHost implements Host {
   /** So is the way in which one that may hang is asked. */
   readonly #question = createFileSystemQuestion({
     clock: this,
-    ask: (path) => this.#probe(path),
+    ask: (path, onBegin) => {
+      onBegin();
+      return this.#probe(path);
+    },
     deadlineMs: 2 * PROBE_DEADLINE_MS,
+    turnMs: 2 * PROBE_DEADLINE_MS,
   });
 
   constructor(parts: SimHostParts) {
