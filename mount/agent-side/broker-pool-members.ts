@@ -6,10 +6,12 @@ import type { Result } from '../failure.ts';
 
 /** How the caller goes along with a long call. */
 export interface CallCompany {
+  /** A broker has taken it, and its deadline begins. */
+  readonly onBegin?: () => void;
   /** The call goes on and has seen so many entries; its deadline begins anew. */
-  readonly onSign: (seen: number) => void;
+  readonly onSign?: (seen: number) => void;
   /** Ends the call: `no-longer-wanted`, with effect `unknown` once it has begun. */
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
 }
 
 export interface Pending {

@@ -67,7 +67,7 @@ class PathBrokers implements BrokerPool {
 
   #ask(call: PathCall, add: 'add' | 'addFirst', company?: CallCompany): Promise<Result<unknown>> {
     if (this.#members.isClosing) return Promise.resolve(failUnbegun(call, 'broker-lost'));
-    if (company?.signal.aborted) return Promise.resolve(failUnbegun(call, 'no-longer-wanted'));
+    if (company?.signal?.aborted) return Promise.resolve(failUnbegun(call, 'no-longer-wanted'));
     const { removeTreeDeadlineMs, waitsForEver, deadlinesMs } = this.#options;
     const deadlineMs = deadlinesMs?.[call.kind] ?? this.#options.deadlineMs;
     return new Promise((resolve) => {
@@ -79,12 +79,12 @@ class PathBrokers implements BrokerPool {
         deadlineMs: removesTrees(call) ? removeTreeDeadlineMs : deadlineMs,
         company,
         settle: (result) => {
-          company?.signal.removeEventListener('abort', onAbort);
+          company?.signal?.removeEventListener('abort', onAbort);
           resolve(result);
         },
         timer: undefined,
       };
-      company?.signal.addEventListener('abort', onAbort, { once: true });
+      company?.signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting[add](pending, waitsForEver ? undefined : deadlineMs, () =>
         pending.settle(failUnbegun(call, 'deadline-passed')),
       );
@@ -180,6 +180,7 @@ class PathBrokers implements BrokerPool {
     pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
     member.broker.keepAgentAlive(true);
     member.broker.send({ kind: 'path', id: pending.id, call: pending.call });
+    pending.company?.onBegin?.();
   }
 
   #overdue(member: Member): void {
@@ -194,7 +195,7 @@ class PathBrokers implements BrokerPool {
     clearTimeout(pending.timer);
     member.signMs = performance.now();
     pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
-    pending.company?.onSign(seen);
+    pending.company?.onSign?.(seen);
   }
 
   /** A call that has begun is ended as an overdue one is; one that waits has not begun. */
@@ -241,7 +242,7 @@ class PathBrokers implements BrokerPool {
     const { pending, phase } = member;
     if (pending !== undefined) {
       clearTimeout(pending.timer);
-      const aborted = pending.company?.signal.aborted === true;
+      const aborted = pending.company?.signal?.aborted === true;
       const overdue = aborted ? 'no-longer-wanted' : 'deadline-passed';
       const code = phase === 'overdue' ? overdue : 'broker-lost';
       pending.settle(failLost(pending.call, code));

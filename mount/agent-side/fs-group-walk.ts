@@ -11,13 +11,15 @@ import type { Clock, Host } from '../host.ts';
 import type { OwnershipReport, OwnershipRequest } from '../ownership.ts';
 import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts';
 
+type PartCompany = Required<Pick<CallCompany, 'onSign' | 'signal'>>;
+
 export interface OwnershipParts {
   readonly clock: Clock;
   /** How often it is looked whether a walk is wanted still; a second, if undefined. */
   readonly lookMs?: number | undefined;
   /** As `OwnershipPart.ageMs`. */
   readonly ageMs: number;
-  readonly change: (part: OwnershipPart, company: CallCompany) => Promise<Result<OwnershipPartReport>>;
+  readonly change: (part: OwnershipPart, company: PartCompany) => Promise<Result<OwnershipPartReport>>;
 }
 
 /** Directories that are walked at the same time: two cores, and disks that like some requests waiting. */

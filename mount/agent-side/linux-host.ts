@@ -134,7 +134,7 @@ function createQuestions(
   return {
     probeFileSystem: createFileSystemQuestion({
       clock: CLOCK,
-      ask: (path) => probes.call('probeFileSystem', { path }),
+      ask: (path, onBegin) => probes.call('probeFileSystem', { path }, { onBegin }),
       // The brokers that hang are killed first.
       deadlineMs: 2 * deadlines.probe,
       turnMs: PROBE_TURN_MS,

@@ -7,7 +7,7 @@ import type { Usage, UsageQuestions, UsageRequest } from '../usage.ts';
 export interface UsageQuestionParts {
   readonly clock: Pick<Clock, 'timer'>;
   readonly ask: (request: UsageRequest, company?: CallCompany) => Promise<Result<Usage>>;
-  /** What a file system has that is asked for its numbers: it answers at once, or hangs. */
+  /** What a file system has that is asked for its numbers, from its turn on: it answers at once, or hangs. */
   readonly silentMs: number;
 }
 
@@ -17,8 +17,11 @@ export function createUsageQuestion(parts: UsageQuestionParts): UsageQuestions['
   return async (request) => {
     if (request.scope === 'tree') return ask(request);
     const abort = new AbortController();
-    const cancel = clock.timer(silentMs, () => abort.abort());
-    const answer = await ask(request, { onSign: () => {}, signal: abort.signal });
+    let cancel = (): void => {};
+    const onBegin = (): void => {
+      cancel = clock.timer(silentMs, () => abort.abort());
+    };
+    const answer = await ask(request, { onBegin, signal: abort.signal });
     cancel();
     if (answer.ok || answer.failure.code !== 'no-longer-wanted') return answer;
     const message = `the file system at ${request.path} does not answer`;

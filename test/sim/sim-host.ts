@@ -9,7 +9,6 @@ import type { WriteOptions } from '../../mount/temporary-file.ts';
 import type { Usage, UsageRequest } from '../../mount/usage.ts';
 import { usageOf } from './sim-usage.ts';
 import type { PlaceHolder, PlaceHolders } from '../../mount/holder/place-holder.ts';
-import type { CallCompany } from '../../mount/agent-side/broker-pool-members.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/ownership-part.ts';
@@ -614,7 +613,7 @@ export class SimHost implements Host {
   /** A part of a walk is an effect: it takes its time, others come between, and the process may die in any of them. */
   #changeOwnershipPart(
     part: OwnershipPart,
-    { onSign, signal }: CallCompany,
+    { onSign, signal }: Parameters<OwnershipParts['change']>[1],
   ): Promise<Result<OwnershipPartReport>> {
     const { kernel, random } = this.#parts;
     const { path, names, scope, gid } = part;

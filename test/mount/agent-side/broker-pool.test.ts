@@ -110,6 +110,17 @@ test('an overdue call that changes the world may have changed it', async (t) => 
   assert.deepEqual(verdict(await brokers.call('removeTree', { path: HANG })), ['deadline-passed', 'unknown']);
 });
 
+test('who waits is told when a broker takes the call', async (t) => {
+  const brokers = pool(t, { pathBrokersMax: 1 });
+  const told: string[] = [];
+  const say = (word: string) => (): void => void told.push(word);
+  const slow = brokers.call('inspect', { path: SLOW }, { onBegin: say('slow begins') });
+  const fine = brokers.call('inspect', { path: FINE }, { onBegin: say('fine begins') });
+  await Promise.all([slow.then(say('slow ends')), fine.then(say('fine ends'))]);
+  assert.deepEqual([told.indexOf('slow begins'), told.at(-1)], [0, 'fine ends']);
+  assert.deepEqual(told.slice(1, 3).toSorted(), ['fine begins', 'slow ends']);
+});
+
 test('a call that waited for its turn too long has changed nothing', async (t) => {
   // No call that runs seems to hang.
   t.mock.method(performance, 'now', () => 0);
