@@ -140,7 +140,7 @@ test('A-020, A-053, A-067: attached first and detached last, the publish context
         if (method === 'NodePublishVolume') throw new GrpcStatus(14, 'not now');
       },
     },
-    { csi_deadline_ms: 1_000, late_effect_ms: 1_000 },
+    { csi_deadline_ms: 5_000, late_effect_ms: 1_000 },
   );
   await until('publishing', () => count(before, 'NodePublishVolume') > 0);
   const world = await before.restart();
