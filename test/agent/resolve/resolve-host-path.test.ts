@@ -57,3 +57,16 @@ test('what no pod may have as a hostPath it may not have by a claim either, nor 
   );
   assert.match(refusalOf(...documents('{path: /srv/data}', 'volumeMode: Block')), /^spec-invalid: /);
 });
+
+test('two volumes of one pod that lead to it are the same, or the second is refused', () => {
+  const [, ...claim] = documents('{path: /srv/data}');
+  const twice = desired(podYaml('web', { a: claimSource('data'), b: claimSource('data') }), ...claim);
+  assert.deepEqual([twice.unresolved, volumeOf(twice, ID).publications.size], [[], 1]);
+  const beside = podYaml('web', { v: claimSource('data'), 'pv-data': 'hostPath: {path: /srv/other}' });
+  const { unresolved } = desired(beside, ...claim);
+  assert.deepEqual(
+    unresolved.map(({ failure }) => failure.code),
+    ['spec-invalid'],
+  );
+  assert.match(unresolved[0]?.failure.message ?? '', /with another path/);
+});
