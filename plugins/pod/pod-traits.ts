@@ -58,6 +58,8 @@ export const HOST_PATH_TRAITS: VolumeTraits<HostPathVolumeSpec> = {
   ...OF_ONE_POD,
   kind: 'host-path',
   plugin: HOST_PATH_PLUGIN,
+  // Two volumes of one pod may lead to one PersistentVolume, or to one and to a path of its name.
+  isShared: true,
   isInPlace: true,
   fields: { pod: FIXED, name: FIXED, path: FIXED, type: FIXED },
 };
