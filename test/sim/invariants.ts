@@ -55,6 +55,9 @@ const CHANGING: ReadonlySet<EffectKind> = new Set([
 /** The atomic writer removes old generations below it. */
 const VOLUME_ROOT = /\/pods\/[^/]+\/volumes\/[^/]+\/[^/]+$/;
 
+/** An emptyDir whose removal begins: from then on nobody can say that its content is whole. */
+const REMOVAL = /^(.*\/pods\/[^/]+)\/plugins\/(kubernetes\.io~empty-dir\/[^/]+)\/ready \S+\/removing$/;
+
 /** Before an effect of the agent: may it do this at all? `what` begins with the path. */
 export function checkEffect(sim: Simulation, kind: EffectKind, path: string): void {
   if (!CHANGING.has(kind)) return;
@@ -66,6 +69,9 @@ export function checkEffect(sim: Simulation, kind: EffectKind, path: string): vo
   // An mkfs writes to a disk.
   const isDisk = kind === 'mount' && sim.kernel.targets.isNode(path);
   if (!inside && !isDisk) sim.violate('outside', `${kind} of ${path}, which is not ours`);
+  const [, pod, emptyDir] = (kind === 'rename' ? REMOVAL.exec(path) : null) ?? [];
+  if (pod !== undefined && isThere(sim, `${pod}/plugins/${emptyDir}/ready`))
+    checkTeardown(sim, `removal of ${pod}/volumes/${emptyDir}`, `${pod}/volumes/${emptyDir}`);
   const isVolume = kind === 'unmount' || (kind === 'removeTree' && VOLUME_ROOT.test(path));
   if (!isVolume || isStaleBind(sim, path)) return;
   // A bind of a part may go when its volume may.
@@ -118,6 +124,9 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   if (isOurBind && sim.world.told.isNew(path as AbsolutePath)) return;
   if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
     return;
+  // The removal was judged when it began, maybe in another life; whoever wants it by now wants a new one.
+  const isBegun = isThere(sim, `${path.replace('/volumes/', '/plugins/')}/removing`);
+  if (what.startsWith('removeTree') && isBegun) return;
   const nowMs = sim.time.nowMs();
   const recent = life.listings.filter(({ atMs }, index) => {
     const replacedAtMs = life.listings[index + 1]?.atMs ?? nowMs;
@@ -126,6 +135,10 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   if (recent.length > 0 && recent.every(({ kept }) => kept.has(uid))) {
     sim.violate('INV-3', `${what}, though every listing said that the pod is wanted or unknown`);
   }
+}
+
+function isThere(sim: Simulation, path: string): boolean {
+  return typeof sim.kernel.walk(path as AbsolutePath) !== 'string';
 }
 
 /** An operation takes down what the pod was not told of, by the wish of the agent: a CSIDriver object may come late. */

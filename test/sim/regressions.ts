@@ -660,4 +660,8 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a pod that an older answer shows when it comes was seen, though it is gone by then',
     plan: aboutCluster,
   },
+  {
+    seed: 1102667200,
+    sentence: 'the removal of an emptyDir that had begun is ended when its pod is wanted again',
+  },
 ];
