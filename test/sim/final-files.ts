@@ -51,14 +51,13 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     if (csi === undefined && volume.kind !== 'local' && volume.kind !== 'nfs' && volume.kind !== 'iscsi')
       keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
   }
-  for (const [path, { block, driver }] of wanted.stages) {
+  for (const [path, { block }] of wanted.stages) {
     keepWithParents(path);
     const directory = path.slice(0, path.lastIndexOf('/'));
     if (!block) keep.add(`${directory}/vol_data.json`);
     else keep.add(`${path}/device`);
-    // In doubt since its driver staged: what was left then goes with the last pod (seed 494391041).
-    const stages = sim.world.storage.driverOf(driver)?.nature.stages;
-    if (stages === false) keep.add(`${directory}/.vol_data.json.tmp`);
+    // What a write left that was cut short goes with the volume: papers that say what they should are not written again.
+    keep.add(`${directory}/.vol_data.json.tmp`);
   }
   for (const known of sim.view()?.reconciler.actual().values() ?? []) {
     const { spec, publications } = known;

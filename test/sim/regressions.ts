@@ -664,4 +664,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 1102667200,
     sentence: 'the removal of an emptyDir that had begun is ended when its pod is wanted again',
   },
+  {
+    seed: 1102665462,
+    sentence: 'what a write of papers left that was cut short goes with the volume, at the latest',
+  },
 ];
