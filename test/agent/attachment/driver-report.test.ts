@@ -207,6 +207,38 @@ test('a driver that was refused waits for a Node that is gone, and nobody asks m
   assert.deepEqual(namesIn(world), [BAD.name]);
 });
 
+test('a driver that was refused and has another socket by now is waited for, not looked for all the time', async () => {
+  const world = await begun();
+  world.store.instead = (method, target, body) =>
+    method === 'PATCH' && target.startsWith(NODES) && JSON.stringify(body).includes('bad.kubernetes.io')
+      ? refusal(403, 'not allowed: bad.kubernetes.io/zone')
+      : undefined;
+  world.drivers.register(BAD);
+  await world.clock.go(SECOND_MS);
+  world.drivers.outdate(BAD.name);
+  await world.clock.go(2 * MINUTE_MS);
+  world.drivers.register({ ...BAD, topology: {} });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(namesIn(world), [BAD.name]);
+});
+
+test('what is refused once more is told once more, when something was taken between', async () => {
+  const world = await begun();
+  world.store.instead = (method, target, body) =>
+    method === 'PATCH' && target.startsWith(NODES) && JSON.stringify(body).includes('bad.kubernetes.io')
+      ? refusal(403, 'not allowed: bad.kubernetes.io/zone')
+      : undefined;
+  const told = (): number => world.warned().filter((line) => line.includes('not allowed')).length;
+  world.drivers.register(BAD);
+  await world.clock.go(SECOND_MS);
+  world.drivers.register({ ...BAD, topology: {} });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual([told(), namesIn(world)], [1, [BAD.name]]);
+  world.drivers.register(BAD);
+  await world.clock.go(SECOND_MS);
+  assert.equal(told(), 2);
+});
+
 test('a server that keeps another CSINode than it was given is not asked without end', async () => {
   const world = await begun();
   world.drivers.register(ONE);

@@ -7,6 +7,8 @@ import type { AnnouncedDriver } from '../../../agent/attachment/driver-announcem
 export interface TestDrivers extends AnnouncingDrivers {
   register(driver: AnnouncedDriver): void;
   remove(name: string): void;
+  /** Its socket is another one: it is not given out until it has said what it is, and nothing is told. */
+  outdate(name: string): void;
   /** What the driver says of its limit from now on, without registering anew. */
   limit(name: string, volumesMax: number): void;
   /** How often it was asked for it. */
@@ -37,6 +39,7 @@ export function createTestDrivers(): TestDrivers {
       drivers.set(driver.name, driver);
       tell('registered', driver.name);
     },
+    outdate: (name) => void drivers.delete(name),
     remove(name) {
       drivers.delete(name);
       tell('gone', name);
