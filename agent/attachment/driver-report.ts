@@ -209,8 +209,8 @@ class ReportOfDrivers implements DriverReport {
     const waits = [...this.#goneMs.values()].map((sinceMs) => sinceMs + GONE_MS - clock.nowMs());
     // One that is past its time is kept because something of it stands.
     const leastMs = Math.min(AGAIN_MS, ...waits.map((waitMs) => (waitMs > 0 ? waitMs : GONE_MS)));
-    // Without a Node nothing was tried again, however long it has been due.
-    const refusedMs = node.current() === undefined ? undefined : this.#writer.untilDueMs();
+    // Without a Node nothing was tried again, however long it has been due, nor of a driver that is not given out.
+    const refusedMs = node.current() === undefined ? undefined : this.#writer.untilDueMs(this.#here());
     return Math.min(leastMs, refusedMs ?? AGAIN_MS);
   }
 

@@ -56,9 +56,9 @@ export class DriverWriter {
     this.#refusals = new RefusedDrivers(parts.clock);
   }
 
-  /** Until the next driver that was refused is to be tried again, by one more `write`; undefined: none was. */
-  untilDueMs(): number | undefined {
-    return this.#refusals.untilDueMs();
+  /** Until the next of these that was refused is to be tried again, by one more `write`; undefined: none was. */
+  untilDueMs(here: readonly Pick<AnnouncedDriver, 'name'>[]): number | undefined {
+    return this.#refusals.untilDueMs(here);
   }
 
   /**
@@ -103,7 +103,6 @@ export class DriverWriter {
   }
 
   #taken(driver: AnnouncedDriver): void {
-    if (!this.#refusals.isSuspect(driver)) return;
     this.#refusals.taken(driver);
     this.#parts.tell(driver.name, undefined);
   }
@@ -112,8 +111,13 @@ export class DriverWriter {
     const { transport, node, nodeName, tell } = this.#parts;
     const before = node.current() ?? seen;
     const { nodeIds, labels, collisions } = nodeMarks(before.value, some, gone);
-    for (const [driver, texts] of collisions)
-      tell(`labels of ${driver}`, `topology value collision: ${texts.join('; ')}`);
+    for (const { name } of some) {
+      const texts = collisions.get(name);
+      tell(
+        `labels of ${name}`,
+        texts === undefined ? texts : `topology value collision: ${texts.join('; ')}`,
+      );
+    }
     if (nodeIds === undefined && Object.keys(labels).length === 0) return undefined;
     const patched = await patchObject(transport, {
       path: nodePath(nodeName),

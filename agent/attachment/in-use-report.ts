@@ -97,9 +97,10 @@ class NodeInUseReport implements InUseReport {
     let last: ApiObjectEnvelope | undefined;
     this.#cancelNode = this.#parts.node.onChange(() => {
       const now = this.#parts.node.current();
-      // It may have been listed as it was.
-      if (now !== last) this.#planTouch();
+      // It may have been listed as it was, or in vain: that ends no back-off.
+      if (now === last) return this.look();
       last = now;
+      this.#planTouch();
       this.#plan(0);
     });
     this.#planTouch();

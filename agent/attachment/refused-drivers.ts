@@ -52,10 +52,10 @@ export class RefusedDrivers {
     this.#refusals.delete(name);
   }
 
-  /** Until the next one may be tried; undefined: none waits. */
-  untilDueMs(): number | undefined {
-    const dueMs = [...this.#refusals.values()].map((one) => one.dueMs);
-    return dueMs.length === 0 ? undefined : Math.max(0, Math.min(...dueMs) - this.#clock.nowMs());
+  /** Until the next of them may be tried, at least a second: one may be due since just now. Undefined: none waits. */
+  untilDueMs(here: readonly Pick<AnnouncedDriver, 'name'>[]): number | undefined {
+    const dueMs = here.flatMap(({ name }) => this.#refusals.get(name)?.dueMs ?? []);
+    return dueMs.length === 0 ? undefined : Math.max(RETRY.firstMs, Math.min(...dueMs) - this.#clock.nowMs());
   }
 }
 
