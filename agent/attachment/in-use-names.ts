@@ -69,7 +69,8 @@ export class InUseNames {
       this.#ours = new Set([...(isNew ? [] : this.#ours), ...inUse]);
       for (const name of inUse) if (!this.#explained.has(name)) this.#unexplained.add(name);
     }
-    if (isDiskRead) this.#unexplained.clear();
+    // What stands is all that is here, and whoever went is not kept for ever.
+    if (isDiskRead) for (const names of [this.#explained, this.#unexplained]) names.clear();
   }
 
   /** What is wanted in this Node; `standing` is here or being set up. */
