@@ -56,7 +56,7 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     const directory = path.slice(0, path.lastIndexOf('/'));
     if (!block) keep.add(`${directory}/vol_data.json`);
     else keep.add(`${path}/device`);
-    // What a write left that was cut short goes with the volume: papers that say what they should are not written again.
+    // What a write left that was cut short goes with the volume: papers that are right are not written again.
     keep.add(`${directory}/.vol_data.json.tmp`);
   }
   for (const known of sim.view()?.reconciler.actual().values() ?? []) {
