@@ -150,6 +150,15 @@ test('INV-3: a place that a pod was told of stays one, though nothing is there a
   }
 });
 
+test('DR-17: no pod has what another boot has set up, so it may be set up as it is wanted by now', () => {
+  const records = [{ ...recordOf(set(), 'boot-1'), attachedNode: 'node-1' }];
+  const untoldIn = (bootId: string) => {
+    const state = recover({ records, table: createMountTable([]), shown: new Map(), bootId, layout });
+    return state.get(csi('data').id)?.publications.get(place('web', 'data').key)?.untold;
+  };
+  assert.deepEqual([untoldIn('boot-1'), untoldIn('boot-2')], [undefined, true]);
+});
+
 test('DR-11: a mount that a restart did not find is forgotten when its place is climbed (seed 27507090)', () => {
   const { id } = csi('data');
   const publication = place('web', 'data');

@@ -1,0 +1,39 @@
+/** What an agent makes of what stood before a reboot. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { recover } from '../../reconciler/recovery/recover.ts';
+import { createBench, layout, onlyRecord } from './bench.ts';
+import { wanted, wish } from './world.ts';
+
+const HOUR_MS = 3_600_000;
+
+const needsOn = (node: string) => ({ attach: true, node, stage: true, expand: false }) as const;
+
+test('DR-17: what was attached under the name that the node had before the reboot is detached, and attached anew', async () => {
+  const before = createBench({ resyncMs: 1e9 });
+  before.plugins.needs = needsOn('node-1');
+  const desired = wish([wanted('data', ['web'])]);
+  before.reconciler.setDesired(desired);
+  await before.host.advance(1_000);
+  const record = onlyRecord(before.host);
+  await before.reconciler.stop(0);
+  const recovered = recover({
+    ...{ records: [record], table: undefined, shown: new Map(), bootId: 'boot-2', layout },
+  });
+  const { plugins, reconciler, host } = createBench({ recovered, resyncMs: 1e9 });
+  plugins.needs = needsOn('node-2');
+  // The storage knows the old name no more: to attach there is in vain.
+  plugins.fault = (kind) =>
+    kind === 'attach' && plugins.made.at(-1)?.node === 'node-1'
+      ? { code: 'driver-not-found', message: 'no such node', effect: 'none' }
+      : undefined;
+  reconciler.setDesired(desired);
+  await host.advance(HOUR_MS);
+  const attachments = plugins.made.filter(({ kind }) => kind === 'attach' || kind === 'detach');
+  assert.deepEqual(
+    attachments.map(({ kind, node }) => `${kind} ${node}`),
+    ['detach node-1', 'attach node-2'],
+  );
+  assert.deepEqual(reconciler.obstacles(), []);
+  await reconciler.stop(0);
+});
