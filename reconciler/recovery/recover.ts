@@ -83,7 +83,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
       // What it was mounted from is searched for users in quarantine, proven or not.
       mount: sameBoot ? mount : undefined,
       ...(sameBoot && ended === true ? { ended } : {}),
-      ...(isUntold(input, spec, entry) ? { untold: true } : {}),
+      ...(isUntold(input, spec, sameBoot, entry) ? { untold: true } : {}),
     });
   }
   const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
@@ -114,12 +114,17 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
   return sameBoot ? volume : withBootEnded(volume);
 }
 
-/** Never noted as answered OK, and nothing is there to be seen: an OK may be younger than the record. */
+/**
+ * Never noted as answered OK, and nothing is there to be seen: an OK may be younger than the record. What a pod had in
+ * another boot it has no more.
+ */
 function isUntold(
   { table, layout }: RecoveryInput,
   spec: VolumeSpec,
+  sameBoot: boolean,
   { spec: place, untold }: VolumeRecord['publications'][number],
 ): boolean {
+  if (!sameBoot) return true;
   return untold === true && table?.named(layout.mountPoint(spec, place)).length === 0;
 }
 
