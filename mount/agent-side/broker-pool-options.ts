@@ -18,10 +18,15 @@ export interface BrokerPoolOptions extends BrokerStart {
   readonly idleMsMax?: number;
   /** So many for many quick calls; more only when every call under way is slow. */
   readonly crowdBrokersMax?: number;
+  /** Brokers that hang are replaced up to so many; a machine with more dead file systems has to wait for them. */
+  readonly abandonedMax?: number;
 }
 
 export type PoolBounds = Required<
-  Pick<BrokerPoolOptions, 'pathBrokersMax' | 'idleBrokersMin' | 'idleMsMax' | 'crowdBrokersMax'>
+  Pick<
+    BrokerPoolOptions,
+    'pathBrokersMax' | 'idleBrokersMin' | 'idleMsMax' | 'crowdBrokersMax' | 'abandonedMax'
+  >
 >;
 
 /** What a pool has that was told nothing else. */
@@ -32,4 +37,5 @@ export const POOL_BOUNDS: PoolBounds = {
   idleMsMax: 10_000,
   // They wait for the disk together.
   crowdBrokersMax: 3,
+  abandonedMax: 64,
 };

@@ -29,8 +29,6 @@ export interface BrokerPool {
   close(): Promise<void>;
 }
 
-/** Abandoned brokers are replaced up to this many; a machine with more dead file systems has to wait for them. */
-const ABANDONED_MAX = 64;
 /** A call waits this long for a busy broker before another is started (a start costs some 50 ms). */
 const PATIENCE_MS = 50;
 const CLOSE_MS = 1_000;
@@ -159,11 +157,11 @@ class PathBrokers implements BrokerPool {
   }
 
   #mayGrow(): boolean {
-    const { pathBrokersMax, crowdBrokersMax } = this.#options;
+    const { pathBrokersMax, crowdBrokersMax, abandonedMax } = this.#options;
     const more = this.#waiting.hasFirst ? 1 : 0;
     const [silent, working] = [this.#members.silent(), this.#members.working()];
     if (working - silent >= pathBrokersMax + more) return false;
-    if (this.#members.count('overdue') + silent >= ABANDONED_MAX + more) return false;
+    if (this.#members.count('overdue') + silent >= abandonedMax + more) return false;
     return working < crowdBrokersMax || this.#members.allStuck();
   }
 

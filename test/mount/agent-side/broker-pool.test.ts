@@ -96,6 +96,20 @@ test('whether a broker answers is told while as many calls hang as there may be 
   void hung;
 });
 
+test('whether a broker answers is told while more calls hang than are replaced', async (t) => {
+  const now = performance.now.bind(performance);
+  // What hangs has soon been silent for long.
+  t.mock.method(performance, 'now', () => now() * 1_000);
+  const brokers = pool(t, { deadlineMs: START_MS_MAX, removeTreeDeadlineMs: 600_000, abandonedMax: 1 });
+  const hang = () => brokers.call('removeTree', { path: HANG });
+  const hung = [hang()];
+  value(await brokers.answers());
+  hung.push(hang(), hang(), hang());
+  for (let times = 0; times < 3; times += 1) value(await brokers.answers());
+  assert.equal(brokers.pids().length, 3);
+  void hung;
+});
+
 test('a call past its deadline settles when its broker is really gone, and another takes its place', async (t) => {
   const brokers = pool(t, { deadlineMs: START_MS_MAX });
   const pid = await answer(brokers, FINE);
