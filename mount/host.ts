@@ -246,7 +246,8 @@ export interface Host extends Clock, BlockDevices, DeviceFileSystems, IscsiSessi
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>>;
   /**
    * Does the file system mounted at `path` still answer? Nothing is written; it costs the same at any size. Other calls
-   * never wait for it, it settles within 20 s in any case, and one that hangs is not asked again before it has ended.
+   * never wait for it, it settles within 20 s of its turn, and one that hangs is not asked again before it has ended.
+   * For its turn it waits 30 s, behind others that hang: then `deadline-passed`, which says nothing of the file system.
    */
   probeFileSystem(path: AbsolutePath): Promise<Result<FileSystemProbe>>;
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */

@@ -161,13 +161,20 @@ class PathBrokers implements BrokerPool {
     const more = this.#waiting.hasFirst ? 1 : 0;
     const [silent, working] = [this.#members.silent(), this.#members.working()];
     if (working - silent >= pathBrokersMax + more) return false;
-    if (this.#members.count('overdue') + silent >= abandonedMax + more) return false;
+    // One of those that are left over serves the calls, and another one the question whether a broker answers.
+    if (this.#hung() >= abandonedMax + 2 * more) return false;
     return working < crowdBrokersMax || this.#members.allStuck();
   }
 
+  #hung(): number {
+    return this.#members.count('overdue') + this.#members.silent();
+  }
+
   #begin(member: Member): void {
+    const { pathBrokersMax, abandonedMax } = this.#options;
     // The one broker more is for what needs no turn.
-    const isTurn = this.#members.count('busy') - this.#members.silent() < this.#options.pathBrokersMax;
+    const isFree = this.#members.count('busy') - this.#members.silent() < pathBrokersMax;
+    const isTurn = isFree && this.#hung() <= abandonedMax;
     const pending = this.#waiting.next(isTurn);
     if (pending === undefined) return;
     clearTimeout(member.idleTimer);

@@ -57,8 +57,8 @@ const STAMP_AGE_MS = 3_000;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** What is told when the look is lost. */
 const ISCSI_SYSFS = '/sys/class/iscsi_session' as AbsolutePath;
-/** As long as many looks that hang, one after the other. */
-const PROBE_TURN_MS = 300_000;
+/** Whoever sets up a volume waits for it. */
+const PROBE_TURN_MS = 30_000;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 
 export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost> {

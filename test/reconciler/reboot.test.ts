@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 
 const needsOn = (node: string) => ({ attach: true, node, stage: true, expand: false }) as const;
 
-test('DR-17: what was attached under the name that the node had before the reboot is detached, and attached anew', async () => {
+test('DR-17: what was attached under the name of before the reboot is detached, and attached anew', async () => {
   const before = createBench({ resyncMs: 1e9 });
   before.plugins.needs = needsOn('node-1');
   const desired = wish([wanted('data', ['web'])]);
