@@ -187,3 +187,29 @@ test('files whose names are all in the volume are given, however young these are
   assert.deepEqual(await walk(volume), { seen: 6, changed: 4, refused: 0 });
   assert.equal(seen(ledOut), `${GID} 660`);
 });
+
+test('names are counted once more of young files only, however many others have several', {
+  skip,
+}, async (t) => {
+  const { volume, second, foreign, ledOut } = await plant(t);
+  unlinkSync(foreign);
+  linkSync(ledOut, below(second, 'own'));
+  const counted: (readonly string[] | undefined)[] = [];
+  await walk(volume, ({ scope, wholes }) => {
+    if (scope === 'count') counted.push(wholes);
+  });
+  assert.deepEqual(
+    counted.map((files) => files?.length),
+    [1],
+  );
+});
+
+test('so are those of a file system whose clock is ahead of the one of the node', { skip }, async (t) => {
+  const { volume, second, foreign, ledOut } = await plant(t);
+  unlinkSync(foreign);
+  linkSync(ledOut, below(second, 'own'));
+  const now = Date.now.bind(Date);
+  t.mock.method(Date, 'now', () => now() - 3_600_000);
+  const { refused } = await walk(volume);
+  assert.deepEqual([refused, seen(ledOut)], [0, `${GID} 660`]);
+});
