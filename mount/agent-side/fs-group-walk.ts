@@ -49,8 +49,8 @@ interface Walk {
   /** Files with several names, and those of these that were seen. */
   readonly linked: Map<string, Set<string>>;
   linkedNames: number;
-  /** There are files with several names that were too young to count these. */
-  young: boolean;
+  /** Those that were too young to count their names: they may move, and nothing tells. */
+  readonly young: Set<string>;
   /** Seen by parts that are under way. */
   readonly underWay: Map<OwnershipPart, number>;
 }
@@ -75,7 +75,7 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
       refused: 0,
       linked: new Map(),
       linkedNames: 0,
-      young: false,
+      young: new Set(),
       underWay: new Map(),
     };
     if (request.isCancelled()) return fail(notWanted(request));
@@ -140,7 +140,7 @@ async function run(walk: Walk): Promise<void> {
   if (walk.failure !== undefined) return;
   await Promise.all(Array.from({ length: WALKS_MAX }, () => walkShares(walk, shares)));
   if (walk.failure !== undefined) return;
-  if (walk.linked.size > 0 || walk.young) await giveLinked(walk);
+  if (walk.linked.size > 0 || walk.young.size > 0) await giveLinked(walk);
   // Taken apart from the root down; given away from the bottom up.
   for (const names of taken.reverse()) count(walk, await change(walk, 'self', names));
 }
@@ -151,9 +151,10 @@ async function run(walk: Walk): Promise<void> {
  * later, where files have got a name just now (D-122).
  */
 async function giveLinked(walk: Walk): Promise<void> {
-  if (walk.young) {
+  if (walk.young.size > 0) {
     await pause(walk, walk.parts.ageMs);
-    const counted = await change(walk, 'count', []);
+    // Who is the same by now, in the same state, is old by whatever clock: one from the future was young for ever.
+    const counted = await change(walk, 'count', [], [...walk.young]);
     for (const one of counted?.linked ?? []) remember(walk, one);
   }
   const wholes: string[] = [];
@@ -206,13 +207,13 @@ async function change(
   walk: Walk,
   scope: OwnershipPart['scope'],
   names: Names,
-  wholes?: readonly string[],
+  files?: readonly string[],
 ): Promise<OwnershipPartReport | undefined> {
   if (walk.failure !== undefined) return undefined;
   const { path, gid, readOnly } = walk.request;
   const part: OwnershipPart = {
     ...{ path, gid, readOnly, names, scope, mountId: walk.mountId, ageMs: walk.parts.ageMs },
-    ...(wholes === undefined ? {} : { wholes }),
+    ...(files === undefined ? {} : { files }),
   };
   const onSign = (seen: number): void => void walk.underWay.set(part, seen);
   const report = await walk.parts.change(part, { onSign, signal: walk.abort.signal });
@@ -223,17 +224,19 @@ async function change(
 }
 
 function count(walk: Walk, report: OwnershipPartReport | undefined): void {
-  for (const one of report?.linked ?? []) remember(walk, one);
-  walk.young ||= report?.young ?? false;
+  for (const one of report?.linked ?? []) {
+    if (one.young !== true) remember(walk, one);
+    else if (walk.young.size < LINKED_MAX) walk.young.add(one.file);
+  }
   walk.seen += report?.seen ?? 0;
   walk.changed += report?.changed ?? 0;
   walk.refused += report?.refused ?? 0;
 }
 
 function remember(walk: Walk, { file, name }: LinkedName): void {
-  if (walk.linkedNames >= LINKED_MAX) return;
-  walk.linkedNames += 1;
   const names = walk.linked.get(file) ?? new Set();
+  if (walk.linkedNames >= LINKED_MAX || names.has(name)) return;
+  walk.linkedNames += 1;
   walk.linked.set(file, names.add(name));
 }
 

@@ -8,7 +8,15 @@ import type { ContentStamp } from '../../host.ts';
  * Nor has one from the future.
  */
 export function stampOf(stats: BigIntStats, ageMs: number): ContentStamp | undefined {
-  if (Date.now() - Number(stats.ctimeMs) < ageMs) return undefined;
-  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
+  return isYoung(stats, ageMs) ? undefined : timesOf(stats);
+}
+
+/** By the clock of this node, which may not be the one that the change time is from. */
+export function isYoung({ ctimeMs }: BigIntStats, ageMs: number): boolean {
+  return Date.now() - Number(ctimeMs) < ageMs;
+}
+
+/** As `stampOf`, of whatever age: what comes in the same tick has the same. */
+export function timesOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): ContentStamp {
   return [dev, ino, size, mtimeNs, ctimeNs].join(' ') as ContentStamp;
 }

@@ -9,6 +9,7 @@ import {
   openSync,
   type Stats,
 } from 'node:fs';
+import { isYoung } from './content-stamp.ts';
 import { linkedFile, type LinkedName, type OwnershipPart } from './ownership-part.ts';
 import { bitsFor, isRight } from './group-bits.ts';
 import { mountIdOf, O_PATH, type OpenPath, openPathOf } from '../path/path-walk.ts';
@@ -24,8 +25,8 @@ export interface Walk {
   readonly sign: (seen: number) => void;
   /** As in the report. */
   readonly linked: LinkedName[];
-  readonly wholes: ReadonlySet<string>;
-  young: boolean;
+  /** As in the part. */
+  readonly files: ReadonlySet<string>;
   seen: number;
   changed: number;
   refused: number;
@@ -51,7 +52,7 @@ export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean
     if (seen.isDirectory()) return true;
     if (scope === 'count' || scope === 'linked') {
       walk.sign(walk.seen);
-      const act = scope === 'count' ? rememberLinked : changeLinked;
+      const act = scope === 'count' ? countLinked : changeLinked;
       if (seen.nlink > 1 && !isRight(seen, walk.part)) throughDescriptor(walk, entry, act);
     } else if (isRight(seen, walk.part)) see(walk);
     else throughDescriptor(walk, entry, changeOpened);
@@ -80,18 +81,21 @@ function isSame(a: Stats, b: Stats): boolean {
 
 /** Another name of it may be outside of the volume: the whole walk tells (SE-27). */
 function rememberLinked(walk: Walk, place: OpenPath, { parent, name }: Entry): void {
-  const file = linkedFile(fstatSync(place.descriptor, { bigint: true }), walk.part.ageMs);
-  if (file === undefined) walk.young = true;
-  else if (walk.linked.length < LINKED_MAX) {
-    const { ino } = fstatSync(parent.descriptor, { bigint: true });
-    walk.linked.push({ file, name: `${ino}/${name.toString('latin1')}` });
-  }
+  const seen = fstatSync(place.descriptor, { bigint: true });
+  const young = isYoung(seen, walk.part.ageMs) ? { young: true as const } : {};
+  if (walk.linked.length >= LINKED_MAX) return;
+  const { ino } = fstatSync(parent.descriptor, { bigint: true });
+  walk.linked.push({ file: linkedFile(seen), name: `${ino}/${name.toString('latin1')}`, ...young });
+}
+
+function countLinked(walk: Walk, place: OpenPath, entry: Entry): void {
+  if (walk.files.has(linkedFile(fstatSync(place.descriptor, { bigint: true }))))
+    rememberLinked(walk, place, entry);
 }
 
 /** A file that has changed since its names were counted may have them anywhere by now. */
 function changeLinked(walk: Walk, place: OpenPath): void {
-  const file = linkedFile(fstatSync(place.descriptor, { bigint: true }), walk.part.ageMs);
-  if (file !== undefined && walk.wholes.has(file)) apply(walk, place);
+  if (walk.files.has(linkedFile(fstatSync(place.descriptor, { bigint: true })))) apply(walk, place);
   else walk.refused += 1;
 }
 

@@ -25,8 +25,7 @@ export function changeOwnershipPart(
       return fail({ code: 'mount-lost', message: `another mount is at ${part.path}`, effect: 'none' });
     }
     const counts = { seen: 0, changed: 0, refused: 0 };
-    const wholes = new Set(part.wholes);
-    const walk: Walk = { part, mountId, sign, linked: [], young: false, wholes, ...counts };
+    const walk: Walk = { part, mountId, sign, linked: [], files: new Set(part.files), ...counts };
     try {
       return withPlace(root, part.names, walk, (place) => perform(walk, place));
     } catch (error) {
@@ -167,10 +166,9 @@ function blamed(failure: Failure, walk: Walk): Failure {
 }
 
 function reportOf(
-  { mountId, seen, changed, refused, linked, young }: Walk,
+  { mountId, seen, changed, refused, linked }: Walk,
   right: boolean,
   directories: readonly Uint8Array[] | undefined,
 ): OwnershipPartReport {
-  const left = { ...(linked.length > 0 && { linked }), ...(young && { young }) };
-  return { mountId, seen, changed, refused, right, directories, ...left };
+  return { mountId, seen, changed, refused, right, directories, ...(linked.length > 0 && { linked }) };
 }

@@ -1,6 +1,6 @@
 /** One part of giving a tree to a volume's group: what a call is about, and what it answers. */
 import type { BigIntStats } from 'node:fs';
-import { stampOf } from './content-stamp.ts';
+import { timesOf } from './content-stamp.ts';
 import type { AbsolutePath } from '../../host.ts';
 import type { OwnershipReport } from '../../ownership.ts';
 
@@ -15,12 +15,12 @@ export interface OwnershipPart {
   /**
    * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the
    * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone. `count`:
-   * tells the names below of files that have several, and changes nothing. `linked`: of these files those that `wholes`
-   * tells of, and no others.
+   * tells the names below of those files that `files` tells of, and changes nothing. `linked`: gives of the files with
+   * several names those that `files` tells of, and no others.
    */
   readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self' | 'count' | 'linked';
-  /** As `LinkedName.file`: all of the names of these files are in the volume. */
-  readonly wholes?: readonly string[];
+  /** As `LinkedName.file`: which are to be counted again, or are to be given because all of their names are here. */
+  readonly files?: readonly string[];
   /** How long ago a file has got, lost or changed a name, at least, before its times tell that from a later one. */
   readonly ageMs: number;
   readonly gid: number;
@@ -37,21 +37,23 @@ export interface OwnershipPartReport extends OwnershipReport {
   readonly directories: readonly Uint8Array[] | undefined;
   /** Names of files with several that were left. */
   readonly linked?: readonly LinkedName[];
-  /** Some of those were so young that no name of them is told. */
-  readonly young?: true;
 }
 
 export interface LinkedName {
   /** Which file it is, in a state in which none of its names has come, gone or moved; how many there are ends it. */
   readonly file: string;
+  /**
+   * A name may have come, gone or moved in the same tick of the clock, and nothing tells: it has to be the same file,
+   * in the same state, once more after `ageMs`.
+   */
+  readonly young?: true;
   /** The directory by its inode, and the name: the same however often it is seen, wherever the directory is moved. */
   readonly name: string;
 }
 
-/** As `LinkedName.file`. Undefined for a file that is so young that a name may move and nothing tells. */
-export function linkedFile(stats: BigIntStats, ageMs: number): string | undefined {
-  const stamp = stampOf(stats, ageMs);
-  return stamp === undefined ? undefined : `${stamp} of ${stats.nlink}`;
+/** As `LinkedName.file`. */
+export function linkedFile(stats: BigIntStats): string {
+  return `${timesOf(stats)} of ${stats.nlink}`;
 }
 
 /** How many names a file has of which `linkedFile` said this. */

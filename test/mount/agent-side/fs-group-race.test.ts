@@ -195,8 +195,8 @@ test('names are counted once more of young files only, however many others have 
   unlinkSync(foreign);
   linkSync(ledOut, below(second, 'own'));
   const counted: (readonly string[] | undefined)[] = [];
-  await walk(volume, ({ scope, wholes }) => {
-    if (scope === 'count') counted.push(wholes);
+  await walk(volume, ({ scope, files }) => {
+    if (scope === 'count') counted.push(files);
   });
   assert.deepEqual(
     counted.map((files) => files?.length),
