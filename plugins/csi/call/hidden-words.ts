@@ -47,8 +47,14 @@ function secretsIn(secrets: VolumeSecrets): readonly SecretData[] {
   return [controllerPublish, stage, publish, expand].filter((one) => one !== undefined);
 }
 
-/** `name=value`; some drivers have `name value`, `name:value` and `--option name=value`. */
-const OPTION_SEPARATOR = /[=: ](?=.)/g;
+/** An entry may be several options, and a value may have in it what ends others: `-o a=b,c=d`, `--a b --c d`. */
+const WORD = /[^\s,;]+/g;
+const VALUE_ENDS = [/,/, /;/, /\s/, /[\s,;](?:-|[^\s,;=:]+[=:])/, /$/];
+/** Within a word; some drivers have `name value` and `name: value`. */
+const VALUE_SEPARATOR = /[=:](?=.)/g;
+/** A word without a value of its own that is a name all the same. */
+const NEXT_NAME = /^-|:$/;
+const QUOTES = /^["']+|["']+$/g;
 const SECRET_NAME = /pass|secret|cred|token|key/i;
 /** Shorter values of options that do not sound secret (`ordered`, `1000`) are words of other sentences, too. */
 const OPTION_VALUE_LENGTH_MIN = 8;
@@ -59,12 +65,51 @@ const OPTION_VALUE_LENGTH_MIN = 8;
  */
 function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
   const hidden = spec.mountOptions.flatMap((option) => {
-    const values = [...option.matchAll(OPTION_SEPARATOR)].flatMap(({ index }) => {
-      const [name, value] = [option.slice(0, index), option.slice(index + 1)];
-      const isHidden = SECRET_NAME.test(name) || value.length >= OPTION_VALUE_LENGTH_MIN;
-      return isHidden ? [value] : [];
-    });
-    return option.search(OPTION_SEPARATOR) === -1 ? [] : [option, ...values];
+    const isOfValues = option.search(/[=: ](?=.)/) !== -1;
+    return isOfValues ? [option, ...hiddenWords(option)] : [];
   });
   return hidden.length === 0 ? undefined : new Sensitive(Object.fromEntries(Object.entries(hidden)));
+}
+
+/** A name in an entry: the next word may be its value, or more of it. */
+interface Owner {
+  readonly at: number;
+  readonly isTelling: boolean;
+  readonly hasValue: boolean;
+}
+
+/** What is hidden of an entry by its words: each may be told alone by who reads the entry as several options. */
+function hiddenWords(option: string): readonly string[] {
+  const hidden: string[] = [];
+  let owner: Owner | undefined;
+  for (const { 0: word, index: at } of option.matchAll(WORD)) {
+    const names = [...word.matchAll(VALUE_SEPARATOR)].map(({ index }) => word.slice(0, index));
+    const name = names.at(-1);
+    const isItsFirst = owner?.isTelling === true && !owner.hasValue;
+    const isOwned = isItsFirst || (owner?.isTelling === true && name === undefined && !NEXT_NAME.test(word));
+    if (isOwned || isSpaceAt(option, at - 1)) hidden.push(...valuesAt(option, at, isOwned));
+    if (isItsFirst) hidden.push(option.slice(owner?.at, at + word.length));
+    if (name !== undefined) hidden.push(word);
+    for (const one of names) hidden.push(...valuesAt(option, at + one.length + 1, SECRET_NAME.test(one)));
+    if (name !== undefined) owner = { at, isTelling: SECRET_NAME.test(name), hasValue: true };
+    else if (isOwned) owner = owner && { ...owner, hasValue: true };
+    else owner = isSpaceAt(option, at + word.length) ? bareOwner(word, at) : undefined;
+  }
+  return hidden;
+}
+
+function bareOwner(word: string, at: number): Owner {
+  return { at, isTelling: SECRET_NAME.test(word), hasValue: false };
+}
+
+function isSpaceAt(option: string, at: number): boolean {
+  return /\s/.test(option.charAt(at));
+}
+
+/** A value from there: to any of its ends, as nobody knows which is that of its driver. */
+function valuesAt(option: string, at: number, isTelling: boolean): readonly string[] {
+  const rest = option.slice(at);
+  const values = VALUE_ENDS.map((end) => rest.split(end, 1)[0] ?? '');
+  const all = new Set([...values, ...values.map((value) => value.replace(QUOTES, ''))]);
+  return [...all].filter((value) => isTelling || value.length >= OPTION_VALUE_LENGTH_MIN);
 }

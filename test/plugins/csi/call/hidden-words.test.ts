@@ -38,6 +38,7 @@ for (const option of ENTRIES) {
 const PIECES: readonly (readonly [option: string, pieces: readonly string[]])[] = [
   ['-o a=b,password=one1,two2,uid=1000', ['one1', 'two2', 'one1,two2', 'one1,two2,uid=1000']],
   ['password=one;two,uid=1000', ['one;two', 'one;two,uid=1000']],
+  ['ro,password=abc,de,uid=1000', ['abc,de']],
   ['--password one1 two2,uid=1000', ['one1', 'two2', 'one1 two2', 'one1 two2,uid=1000']],
   ['--key c4n= --uid 1000', ['c4n=', '--key c4n=']],
   ['uid=1000,password=p4s,ro', ['password=p4s']],
