@@ -38,6 +38,8 @@ export interface BenchOptions {
   readonly form?: RecordForm;
   /** Nothing is begun. */
   readonly plansOnly?: boolean;
+  /** What the wall clock shows as the agent begins. */
+  readonly wallMs?: number;
 }
 
 export function createBench({
@@ -46,8 +48,10 @@ export function createBench({
   isRead = true,
   form = 'files',
   plansOnly = false,
+  wallMs = 0,
 }: BenchOptions = {}) {
   const host = createBenchHost();
+  host.wallStepMs = wallMs;
   const plugins = createBenchPlugin();
   const told: string[] = [];
   const tell = (event: string): void => void told.push(event);

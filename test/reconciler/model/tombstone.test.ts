@@ -22,8 +22,8 @@ const LATE_MOUNT_ID = 40;
 /** Nothing is mounted here, so belief is seldom compared with the table. */
 const SELDOM_MS = 100 * LATE_EFFECT_MS;
 
-function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS) {
-  const { host, plugins, reconciler } = createBench({ recovered, resyncMs });
+function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS, wallMs = 0) {
+  const { host, plugins, reconciler } = createBench({ recovered, resyncMs, wallMs });
   const known = () => reconciler.actual().get(id);
   const callsIn = async (ms: number): Promise<readonly string[]> => {
     const before = plugins.calls.length;
@@ -38,8 +38,12 @@ function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS) {
 }
 
 /** One whose publish, or stage, was given up, and that nobody wants any more since. */
-async function takenDown(verb: 'publish' | 'stage', failure: Failure, resyncMs = SELDOM_MS) {
-  const world = bench(new Map(), resyncMs);
+async function takenDown(
+  verb: 'publish' | 'stage',
+  failure: Failure,
+  resyncMs = SELDOM_MS,
+  world = bench(new Map(), resyncMs),
+) {
   world.failing(verb, failure);
   world.reconciler.setDesired(wish([wanted('data', ['web'])]));
   await world.callsIn(100);
@@ -69,6 +73,33 @@ test('a wall clock that is set, forward or back, ends its time neither sooner no
     assert.deepEqual(await callsIn(LATE_EFFECT_MS - 10_000), [], 'nothing is asked before');
     assert.deepEqual(await callsIn(20_000), GIVEN_BACK);
     assert.equal(known(), undefined);
+  }
+});
+
+/** The next life of an agent, in the same boot, that begins at the time that the clock on the wall shows by now. */
+async function restarted({ record, host, reconciler }: ReturnType<typeof bench>) {
+  const records = [record()];
+  await reconciler.stop(0);
+  const recovered = recover({ records, table: undefined, shown: new Map(), bootId: 'boot-1', layout });
+  const next = bench(recovered, SELDOM_MS, host.wallMs());
+  next.reconciler.setDesired(wish([]));
+  return next;
+}
+
+test('a restart after the wall clock was set, before or after the call, ends its time no sooner (INV-29)', async () => {
+  for (const stepMs of [3 * 86_400_000, -3 * 86_400_000]) {
+    const before = bench();
+    before.host.wallStepMs = stepMs;
+    await takenDown('publish', UNANSWERED, SELDOM_MS, before);
+    const after = await takenDown('publish', UNANSWERED, 60_000);
+    after.host.wallStepMs = stepMs;
+    assert.deepEqual(await after.callsIn(61_000), []);
+    for (const life of [before, after]) {
+      const { known, callsIn } = await restarted(life);
+      assert.deepEqual(await callsIn(LATE_EFFECT_MS - 75_000), [], 'nothing is asked before');
+      assert.deepEqual(await callsIn(80_000), GIVEN_BACK);
+      assert.equal(known(), undefined);
+    }
   }
 });
 
