@@ -5,6 +5,7 @@ import type { MountTable } from '../../mount/mount-table.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume, VolumeOutcome } from '../model/actual-state.ts';
+import type { RecordStore } from '../recovery/record-store.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Operation } from '../model/operation.ts';
 import {
@@ -23,11 +24,15 @@ import {
  */
 export const LATE_EFFECT_MS = 720_000;
 
+/** More than a clock that is only slewed is off between two looks. */
+const CLOCK_SET_MS = 1_000;
+
 export interface LookoutParts {
   readonly host: Clock;
   readonly layout: Layout;
   readonly log: Log;
   readonly belief: Belief;
+  readonly records: Pick<RecordStore, 'save'>;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly touch: (volume: VolumeId) => void;
   /** How long after it was given up a call may take effect. */
@@ -48,9 +53,8 @@ export function createLookout(parts: LookoutParts): Lookout {
   const { host, belief, log, layout, windowMs } = parts;
   const actual = belief.volumes;
   const timers = new Map<VolumeId, Cancel>();
-  // Records have wall time. In one life it goes on as it began: a clock that is set makes nothing due (INV-29).
-  const aheadMs = host.wallMs() - host.nowMs();
-  const wallMs = (): number => host.nowMs() + aheadMs;
+  const { wallMs, follow } = createWallTime(host);
+  const followClock = (): void => moveTimes(parts, follow());
   for (const volume of actual.values()) belief.expect(withNobodyListening(volume, wallMs() + windowMs));
 
   function schedule(id: VolumeId): void {
@@ -69,7 +73,9 @@ export function createLookout(parts: LookoutParts): Lookout {
   }
 
   return {
-    ended(volume, operation, outcome) {
+    ended(before, operation, outcome) {
+      followClock();
+      const volume = actual.get(operation.volume) ?? before;
       const next = withCallEnded(volume, operation, outcome, wallMs() + windowMs);
       const isDoubtful = outcome.kind === 'failed' && outcome.failure.unanswered === true;
       if (isDoubtful && next !== volume) {
@@ -80,6 +86,7 @@ export function createLookout(parts: LookoutParts): Lookout {
       return next;
     },
     visit(id) {
+      followClock();
       const volume = actual.get(id);
       if (volume?.tombstones !== undefined && !parts.isBusy(id)) {
         const raised = withDueRaised(volume, wallMs());
@@ -88,6 +95,7 @@ export function createLookout(parts: LookoutParts): Lookout {
       schedule(id);
     },
     look(table, changed) {
+      followClock();
       for (const [id, volume] of actual) {
         if (volume.tombstones === undefined || changed.has(id) || parts.isBusy(id)) continue;
         const raised = withArrivedRaised(volume, table, layout);
@@ -102,4 +110,40 @@ export function createLookout(parts: LookoutParts): Lookout {
       timers.clear();
     },
   };
+}
+
+interface WallTime {
+  /** It goes on as it went, whatever the clock on the wall shows: one that is set makes nothing due (INV-29). */
+  wallMs(): number;
+  /** Goes by what the clock on the wall shows now, and says by how much that was set. */
+  follow(): number;
+}
+
+function createWallTime(host: Clock): WallTime {
+  let aheadMs = host.wallMs() - host.nowMs();
+  return {
+    wallMs: () => host.nowMs() + aheadMs,
+    follow() {
+      const byMs = host.wallMs() - host.nowMs() - aheadMs;
+      if (Math.abs(byMs) < CLOCK_SET_MS) return 0;
+      aheadMs += byMs;
+      return byMs;
+    },
+  };
+}
+
+/** Records have wall time, and the next life reads it by the clock of then: what is waited for is moved with that. */
+function moveTimes({ belief, records, log }: LookoutParts, byMs: number): void {
+  if (byMs === 0) return;
+  for (const volume of belief.volumes.values()) {
+    if (volume.tombstones === undefined) continue;
+    const tombstones = volume.tombstones.map((one) =>
+      one.untilWallMs === undefined ? one : { ...one, untilWallMs: one.untilWallMs + byMs },
+    );
+    const moved = { ...volume, tombstones };
+    belief.expect(moved);
+    void records.save(moved).then((saved) => {
+      if (!saved.ok) log.warn('record not updated', { volume: volume.spec.id, code: saved.failure.code });
+    });
+  }
 }
