@@ -377,6 +377,32 @@ test('after a restored backup what stands is on the list again, and writes wait 
   assert.deepEqual(world.inUse(), [NAME, nameOf(THREE)].sort());
 });
 
+test('a Node of before is believed after a while, though the server has passed what was seen', async () => {
+  const world = attachmentWorld({ reported: NODE_UID });
+  const { store, clock, transport } = world;
+  const backedUp = store.version();
+  const { attachment } = world.begin();
+  await clock.go(SECOND_MS);
+  world.stand(ONE);
+  attachment.look();
+  await clock.go(60 * SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
+  transport.cut(true);
+  store.restore(backedUp, () => false);
+  // Others make more versions than were lost before anybody here asks: no list is older than what was seen.
+  for (let index = 0; index < 20; index += 1)
+    store.put('/api/v1/namespaces/default/pods', { metadata: { name: 'busy' } });
+  await clock.go(SECOND_MS);
+  transport.cut(false);
+  await clock.go(5 * SECOND_MS);
+  world.stand(THREE);
+  store.asked.splice(0);
+  void attachment.attach(THREE, callOf(THREE));
+  await clock.go(10 * 60 * SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME, nameOf(THREE)].sort());
+  assert.ok(store.asked.length <= 200, `${store.asked.length} requests`);
+});
+
 test('after a restored backup a list that is answered in vain ends no wait of a write', async () => {
   const world = attachmentWorld({ reported: NODE_UID });
   const { store, clock, transport } = world;
