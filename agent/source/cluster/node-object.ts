@@ -1,4 +1,5 @@
 /** The Node object of this machine: followed once, for all who read it or write to it. */
+import { WENT_BACK_MS } from '../../../kubernetes/api/list-age.ts';
 import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
 import { createReflector, type Reflection } from '../../../kubernetes/api/reflector.ts';
@@ -37,6 +38,27 @@ export interface NodeState {
   readonly isAfterGap: boolean;
 }
 
+/** Lists that are newer than all that was seen may have the Node as it was before, and go on so: it was set back. */
+class EarlierNode {
+  /** When the first of these lists was asked for. */
+  #sinceMs: number | undefined;
+
+  forget(): void {
+    this.#sinceMs = undefined;
+  }
+
+  isInsistedOn(
+    listed: ApiObjectEnvelope | undefined,
+    known: ApiObjectEnvelope | undefined,
+    askedMs: number | undefined,
+  ): boolean {
+    if (listed === undefined || known === undefined || askedMs === undefined) return false;
+    if (compareResourceVersions(listed.resourceVersion, known.resourceVersion) >= 0) return false;
+    this.#sinceMs ??= askedMs;
+    return askedMs - this.#sinceMs >= WENT_BACK_MS;
+  }
+}
+
 export function createNodeObject({ transport, clock, random, nodeName }: NodeObjectParts): NodeObject {
   const listeners = new Set<() => void>();
   const stateListeners = new Set<(state: NodeState) => void>();
@@ -44,11 +66,13 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
   let wasThere = false;
   let listedMs: number | undefined;
   let setBackMs: number | undefined;
+  const earlier = new EarlierNode();
 
   function take(node: ApiObjectEnvelope): boolean {
     if (newest !== undefined && compareResourceVersions(node.resourceVersion, newest.resourceVersion) <= 0)
       return false;
     newest = node;
+    earlier.forget();
     return true;
   }
 
@@ -63,11 +87,13 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
   function look(): void {
     const { objects, ...heard } = reflector.current();
     const [seen] = objects?.values() ?? [];
-    if (heard.listedMs !== listedMs) tellState({ node: seen, isAfterGap: listedMs !== undefined });
+    const isListed = heard.listedMs !== listedMs;
+    if (isListed) tellState({ node: seen, isAfterGap: listedMs !== undefined });
     listedMs = heard.listedMs;
     // What anybody has read before is of a state that is no more.
     if (heard.setBackMs !== setBackMs) newest = undefined;
     setBackMs = heard.setBackMs;
+    if (isListed && earlier.isInsistedOn(seen, newest, listedMs)) newest = undefined;
     if (seen !== undefined) take(seen);
     else if (wasThere && objects !== undefined) newest = undefined;
     wasThere = seen !== undefined;
