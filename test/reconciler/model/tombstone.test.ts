@@ -276,6 +276,26 @@ test('what the kernel shows of it is given back at once beside the device, and m
   assert.equal(known()?.tombstones, undefined);
 });
 
+test('a wall clock that is set while it is given back beside the device ends its time no sooner (INV-29)', async () => {
+  const { host, plugins, callsIn, known } = await standingOtherwise('publish', 60_000);
+  host.entries.push(mountAt(layout.mountPoint(csi('data'), place('web', 'data')), LATE_MOUNT_ID));
+  let open = (): void => {};
+  plugins.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  const givenIn = async (ms: number) => (await callsIn(ms)).filter((call) => call.startsWith('unpublish'));
+  assert.deepEqual(await givenIn(61_000), ['unpublish web/pv-data']);
+  host.entries.length = 0;
+  host.wallStepMs = 3 * 86_400_000;
+  await callsIn(61_000);
+  open();
+  plugins.gate = undefined;
+  assert.deepEqual(await givenIn(61_000), []);
+  assert.equal(known()?.tombstones?.length, 1);
+  assert.deepEqual(await givenIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
+});
+
 test('a reboot makes it due beside the device, too', async () => {
   const { record } = await standingOtherwise('publish');
   const table = createMountTable([]);
