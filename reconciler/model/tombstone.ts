@@ -123,7 +123,7 @@ export interface PlaceBeside {
 export function withGivenBack(now: ActualVolume, before: ActualVolume, key: PublicationKey): ActualVolume {
   const given = tombstoneBeside(before, key);
   if (given === undefined) return now;
-  const { givenBack, ...rest } = given;
+  const { givenBack, ...rest } = tombstonesOf(now).find((one) => isSame(now, one, given)) ?? given;
   return replaced(now, given, givenBack === 'at-last' ? undefined : rest);
 }
 
