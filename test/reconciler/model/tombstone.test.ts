@@ -465,8 +465,10 @@ test('a detach that was given up may come after it was attached again: it is att
   assert.equal(known()?.tombstones, undefined);
 });
 
-test('DR-17: an attach that was given up is detached once more, under the id that it named', async () => {
-  const { plugins, reconciler, callsIn, failing, known } = bench();
+/** Attached under another node id than an attach of before, which was given up. */
+async function attachedElsewhere() {
+  const world = bench();
+  const { plugins, reconciler, callsIn, failing } = world;
   plugins.needs = { attach: true, node: 'node-1', stage: true, expand: false };
   failing('attach', UNANSWERED);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
@@ -477,11 +479,27 @@ test('DR-17: an attach that was given up is detached once more, under the id tha
   plugins.needs = { attach: true, node: 'node-2', stage: true, expand: false };
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   assert.deepEqual(await callsIn(1_000), ['attach data', 'stage data', 'publish web/pv-data']);
+  const detached = () => plugins.made.filter(({ kind }) => kind === 'detach').map(({ node }) => node);
+  return { ...world, detached };
+}
+
+test('DR-17: an attach that was given up is detached once more, under the id that it named', async () => {
+  const { reconciler, callsIn, detached, known } = await attachedElsewhere();
   assert.deepEqual(await callsIn(2 * LATE_EFFECT_MS), [], 'what the pod has is not that one');
   reconciler.setDesired(wish([]));
   await callsIn(1_000);
-  const named = plugins.made.filter(({ kind }) => kind === 'detach').map(({ node }) => node);
-  assert.deepEqual(named, ['node-1', 'node-2', 'node-1']);
+  assert.deepEqual(detached(), ['node-1', 'node-2', 'node-1']);
+  assert.equal(known(), undefined);
+});
+
+test('DR-17: so it is after a quarantine, whose proof does not wait for what goes with the volume', async () => {
+  const { reconciler, callsIn, detached, known } = await attachedElsewhere();
+  assert.ok((await reconciler.quarantine(id)).ok);
+  const calls = await callsIn(2 * LATE_EFFECT_MS);
+  assert.deepEqual([known()?.quarantine, calls.at(-1)], [undefined, 'publish web/pv-data']);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  assert.deepEqual(detached(), ['node-1', 'node-2', 'node-1']);
   assert.equal(known(), undefined);
 });
 
