@@ -30,12 +30,15 @@ export function isContextOther(
 }
 
 /**
- * A call of ours has attached it under another node id than an attach would name today (DR-17). As it is not known
- * whether the two are one machine to the storage, they are two attachments.
+ * A call of ours has attached it under another node id than this one, be it what an attach would name today (DR-17) or
+ * what a call named. As it is not known whether the two are one machine to the storage, they are two attachments.
  */
-export function isNodeOther(today: Needs | undefined, { attached, attachedNode }: ActualVolume): boolean {
-  if (attached.kind === 'absent' || attachedNode === undefined || today?.node === undefined) return false;
-  return today.node !== attachedNode;
+export function isNodeOther(
+  named: Pick<Needs, 'node'> | undefined,
+  { attached, attachedNode }: ActualVolume,
+): boolean {
+  if (attached.kind === 'absent' || attachedNode === undefined || named?.node === undefined) return false;
+  return named.node !== attachedNode;
 }
 
 type Said = Pick<DesiredState, 'attachmentUids'>;

@@ -19,6 +19,7 @@ import {
   type Tombstone,
   type VolumeOutcome,
 } from './actual-state.ts';
+import { isNodeOther } from './attachment-identity.ts';
 import type { Operation } from './operation.ts';
 
 export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[] {
@@ -142,9 +143,9 @@ export function latePlaces(volume: ActualVolume): readonly PlaceBeside[] {
   );
 }
 
-/** Why nobody can say yet that the volume is clean. */
+/** Why nobody can say yet that the volume is clean; what is under another node id waits for the detach. */
 export function lateFailure(volume: ActualVolume): Failure | undefined {
-  const [one] = tombstonesOf(volume);
+  const one = tombstonesOf(volume).find((each) => !isNodeOther(each, volume));
   if (one === undefined) return undefined;
   const until = one.untilWallMs === undefined ? '' : ` until ${new Date(one.untilWallMs).toISOString()}`;
   const message = `${titleOf(one)} was given up without an answer and may still take effect${until}`;
@@ -228,10 +229,10 @@ function isDue({ open, untilWallMs }: Tombstone, nowWallMs: number): boolean {
 }
 
 /** It stands as something else now, with other places than those that were asked for, or under another node id. */
-function isElsewhere(volume: ActualVolume, { operation, node, spec = volume.spec }: Tombstone): boolean {
+function isElsewhere(volume: ActualVolume, one: Tombstone): boolean {
+  const { operation, spec = volume.spec } = one;
+  if (operation === 'attach' || operation === 'detach') return isNodeOther(one, volume);
   if (isDown(volume)) return false;
-  if (operation === 'attach' || operation === 'detach')
-    return node !== undefined && volume.attachedNode !== undefined && node !== volume.attachedNode;
   return placeFields(volume.spec).some((field) => !meansSame(volume.spec, spec, field));
 }
 
