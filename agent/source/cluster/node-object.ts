@@ -40,10 +40,26 @@ export interface NodeState {
 
 /** Lists that are newer than all that was seen may have the Node as it was before, and go on so: it was set back. */
 class EarlierNode {
+  readonly #clock: NodeObjectParts['clock'];
+  readonly #relist: () => void;
+  /** Host clock: when the Node that is known was read. */
+  #knownMs = Number.NEGATIVE_INFINITY;
   /** When the first of these lists was asked for. */
   #sinceMs: number | undefined;
+  #cancel: Cancel = () => {};
+
+  constructor(clock: NodeObjectParts['clock'], relist: () => void) {
+    this.#clock = clock;
+    this.#relist = relist;
+  }
+
+  noteKnown(): void {
+    this.forget();
+    this.#knownMs = this.#clock.nowMs();
+  }
 
   forget(): void {
+    this.#cancel();
     this.#sinceMs = undefined;
   }
 
@@ -52,11 +68,24 @@ class EarlierNode {
     known: ApiObjectEnvelope | undefined,
     askedMs: number | undefined,
   ): boolean {
-    if (listed === undefined || known === undefined || askedMs === undefined) return false;
-    if (compareResourceVersions(listed.resourceVersion, known.resourceVersion) >= 0) return false;
-    this.#sinceMs ??= askedMs;
+    if (askedMs === undefined || !isEarlier(listed, known)) {
+      this.forget();
+      return false;
+    }
+    // What is known may have been written after this list was asked for.
+    if (askedMs <= this.#knownMs) return false;
+    if (this.#sinceMs === undefined) {
+      this.#sinceMs = askedMs;
+      // Whoever has nothing to write of the Node is refused nothing, and asks for no list.
+      this.#cancel = this.#clock.timer(WENT_BACK_MS, this.#relist);
+    }
     return askedMs - this.#sinceMs >= WENT_BACK_MS;
   }
+}
+
+function isEarlier(one: ApiObjectEnvelope | undefined, other: ApiObjectEnvelope | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  return compareResourceVersions(one.resourceVersion, other.resourceVersion) < 0;
 }
 
 export function createNodeObject({ transport, clock, random, nodeName }: NodeObjectParts): NodeObject {
@@ -66,13 +95,13 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
   let wasThere = false;
   let listedMs: number | undefined;
   let setBackMs: number | undefined;
-  const earlier = new EarlierNode();
+  const earlier = new EarlierNode(clock, () => reflector.relist());
 
   function take(node: ApiObjectEnvelope): boolean {
     if (newest !== undefined && compareResourceVersions(node.resourceVersion, newest.resourceVersion) <= 0)
       return false;
     newest = node;
-    earlier.forget();
+    earlier.noteKnown();
     return true;
   }
 
@@ -111,9 +140,9 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
   return {
     start: () => reflector.start(),
     stop() {
+      earlier.forget();
       reflector.stop();
-      listeners.clear();
-      stateListeners.clear();
+      for (const told of [listeners, stateListeners]) told.clear();
     },
     reflection: () => reflector.current(),
     current: () => newest,
