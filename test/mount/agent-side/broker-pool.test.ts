@@ -110,6 +110,24 @@ test('whether a broker answers is told while more calls hang than are replaced',
   void hung;
 });
 
+test('whether a broker answers is told when calls that began together hang, more than are replaced', async (t) => {
+  let nowMs = 60_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const brokers = pool(t, {
+    deadlineMs: START_MS_MAX,
+    removeTreeDeadlineMs: 600_000,
+    abandonedMax: 1,
+    crowdBrokersMax: 8,
+  });
+  const hung = [HANG, HANG, HANG, HANG].map((path) => brokers.call('removeTree', { path }));
+  // The broker of each answer is idle then, and takes a call if it may.
+  for (let times = 0; times < 4; times += 1) value(await brokers.answers());
+  nowMs += 60_000;
+  value(await brokers.answers());
+  assert.equal(brokers.pids().length, 3);
+  void hung;
+});
+
 test('a call past its deadline settles when its broker is really gone, and another takes its place', async (t) => {
   const brokers = pool(t, { deadlineMs: START_MS_MAX });
   const pid = await answer(brokers, FINE);
