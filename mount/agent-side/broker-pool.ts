@@ -162,19 +162,20 @@ class PathBrokers implements BrokerPool {
     const [silent, working] = [this.#members.silent(), this.#members.working()];
     if (working - silent >= pathBrokersMax + more) return false;
     // One of those that are left over serves the calls, and another one the question whether a broker answers.
-    if (this.#hung() >= abandonedMax + 2 * more) return false;
+    if (this.#taken() >= abandonedMax + 2 * more) return false;
     return working < crowdBrokersMax || this.#members.allStuck();
   }
 
-  #hung(): number {
-    return this.#members.count('overdue') + this.#members.silent();
+  /** Who is busy counts with those that hang: calls that begin together may all turn out to hang. */
+  #taken(): number {
+    return this.#members.count('busy', 'overdue');
   }
 
   #begin(member: Member): void {
     const { pathBrokersMax, abandonedMax } = this.#options;
     // The one broker more is for what needs no turn.
     const isFree = this.#members.count('busy') - this.#members.silent() < pathBrokersMax;
-    const isTurn = isFree && this.#hung() <= abandonedMax;
+    const isTurn = isFree && this.#taken() <= abandonedMax;
     const pending = this.#waiting.next(isTurn);
     if (pending === undefined) return;
     clearTimeout(member.idleTimer);
