@@ -125,8 +125,8 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
     return;
   // The removal was judged when it began, maybe in another life; whoever wants it by now wants a new one.
-  const isBegun = isThere(sim, `${path.replace('/volumes/', '/plugins/')}/removing`);
-  if (what.startsWith('removeTree') && isBegun) return;
+  const mark = `${path.replace('/volumes/', '/plugins/')}/removing`;
+  if (what.startsWith('removeTree') && isThere(sim, mark)) return;
   const nowMs = sim.time.nowMs();
   const recent = life.listings.filter(({ atMs }, index) => {
     const replacedAtMs = life.listings[index + 1]?.atMs ?? nowMs;

@@ -184,7 +184,8 @@ for (const [where, path, status] of [
     assert.deepEqual(namesIn(world).toSorted(), [BAD.name, ONE.name, three.name, TWO.name]);
   });
 
-test('a driver that was refused waits for a Node that is gone, and nobody asks meanwhile', async () => {
+/** BAD is registered, and its label was refused. */
+async function refusing(): Promise<World> {
   const world = await begun();
   world.store.instead = (method, target, body) =>
     method === 'PATCH' && target.startsWith(NODES) && JSON.stringify(body).includes('bad.kubernetes.io')
@@ -192,6 +193,11 @@ test('a driver that was refused waits for a Node that is gone, and nobody asks m
       : undefined;
   world.drivers.register(BAD);
   await world.clock.go(SECOND_MS);
+  return world;
+}
+
+test('a driver that was refused waits for a Node that is gone, and nobody asks meanwhile', async () => {
+  const world = await refusing();
   const node = world.store.get(NODES, NODE) ?? {};
   world.store.remove(NODES, NODE);
   await world.clock.go(SECOND_MS);
@@ -208,13 +214,7 @@ test('a driver that was refused waits for a Node that is gone, and nobody asks m
 });
 
 test('a driver that was refused and has another socket by now is waited for, not looked for all the time', async () => {
-  const world = await begun();
-  world.store.instead = (method, target, body) =>
-    method === 'PATCH' && target.startsWith(NODES) && JSON.stringify(body).includes('bad.kubernetes.io')
-      ? refusal(403, 'not allowed: bad.kubernetes.io/zone')
-      : undefined;
-  world.drivers.register(BAD);
-  await world.clock.go(SECOND_MS);
+  const world = await refusing();
   world.drivers.outdate(BAD.name);
   await world.clock.go(2 * MINUTE_MS);
   world.drivers.register({ ...BAD, topology: {} });
@@ -223,14 +223,8 @@ test('a driver that was refused and has another socket by now is waited for, not
 });
 
 test('what is refused once more is told once more, when something was taken between', async () => {
-  const world = await begun();
-  world.store.instead = (method, target, body) =>
-    method === 'PATCH' && target.startsWith(NODES) && JSON.stringify(body).includes('bad.kubernetes.io')
-      ? refusal(403, 'not allowed: bad.kubernetes.io/zone')
-      : undefined;
+  const world = await refusing();
   const told = (): number => world.warned().filter((line) => line.includes('not allowed')).length;
-  world.drivers.register(BAD);
-  await world.clock.go(SECOND_MS);
   world.drivers.register({ ...BAD, topology: {} });
   await world.clock.go(SECOND_MS);
   assert.deepEqual([told(), namesIn(world)], [1, [BAD.name]]);

@@ -72,6 +72,12 @@ export class ApiStore {
     return stored;
   }
 
+  /** Others make so many versions. */
+  age(versions: number): void {
+    for (let made = 0; made < versions; made += 1)
+      this.put('/api/v1/namespaces/default/pods', { metadata: { name: 'busy' } });
+  }
+
   remove(path: string, name: string): void {
     const key = `${path}/${name}`;
     const before = this.#objects.get(key);
