@@ -112,11 +112,8 @@ export class DriverWriter {
     const before = node.current() ?? seen;
     const { nodeIds, labels, collisions } = nodeMarks(before.value, some, gone);
     for (const { name } of some) {
-      const texts = collisions.get(name);
-      tell(
-        `labels of ${name}`,
-        texts === undefined ? texts : `topology value collision: ${texts.join('; ')}`,
-      );
+      const text = collisions.get(name)?.join('; ');
+      tell(`labels of ${name}`, text && `topology value collision: ${text}`);
     }
     if (nodeIds === undefined && Object.keys(labels).length === 0) return undefined;
     const patched = await patchObject(transport, {

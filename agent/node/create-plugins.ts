@@ -47,7 +47,7 @@ export function createPlugins(
     nodeName: config.nodeName,
     deadlineMs: config.csiDeadlineMs,
     attachment,
-    volumesHere: () => volumesHere.list(),
+    volumesHere: (driver) => volumesHere.list(driver),
     forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;

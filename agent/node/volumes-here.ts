@@ -10,8 +10,8 @@ import type { DesiredFeed } from './desired-feed.ts';
 export interface VolumesHere {
   /** Those of a volume, wanted or not. */
   secretsOf(spec: VolumeSpec): VolumeSecrets;
-  /** Every volume of a driver of which something stands, or may stand. */
-  list(): readonly VolumeHere[];
+  /** Every volume of this driver, or of any, of which something stands, or may stand. */
+  list(driver?: string): readonly VolumeHere[];
 }
 
 /** `reconciler`: undefined before the state was rebuilt, and then nothing is here. */
@@ -25,10 +25,12 @@ export function createVolumesHere(
   }
   return {
     secretsOf,
-    list() {
-      return [...(reconciler()?.actual().values() ?? [])].flatMap(({ spec, isInherited }) =>
-        driverOf(spec) === undefined ? [] : [{ spec, secrets: secretsOf(spec), facts: { isInherited } }],
-      );
+    list(driver) {
+      return [...(reconciler()?.actual().values() ?? [])].flatMap(({ spec, isInherited }) => {
+        const of = driverOf(spec);
+        if (of === undefined || of !== (driver ?? of)) return [];
+        return [{ spec, secrets: secretsOf(spec), facts: { isInherited } }];
+      });
     },
   };
 }

@@ -40,8 +40,11 @@ export interface CsiPluginParts {
   readonly forceFields?: (driver: string) => boolean;
   /** Who makes and ends attachments; by default this node calls the driver's controller service. */
   readonly attachment?: Attachment | undefined;
-  /** What is here, whose secrets its driver must not tell where it speaks of none of them; by default nothing. */
-  readonly volumesHere?: () => readonly VolumeHere[];
+  /**
+   * What is here of this driver, or of any: its secrets must not be told where a driver speaks of no volume; by default
+   * nothing.
+   */
+  readonly volumesHere?: (driver?: string) => readonly VolumeHere[];
 }
 
 /** A volume of a driver, as it stands and as the wish has it. */
@@ -63,10 +66,11 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const memory = createSecretMemory();
   const deadlineMs = parts.deadlineMs ?? CALL_DEADLINE_MS;
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
-  const volumesHere = (): readonly KnownVolume[] =>
-    (parts.volumesHere?.() ?? []).map((one) => ({ ...one, spec: csiSpec(one.spec) }));
-  const volumesOf = (driver: string) => volumesHere().filter(({ spec }) => spec.driver === driver);
-  const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory, volumesOf });
+  const volumesHere = (driver?: string): readonly KnownVolume[] =>
+    (parts.volumesHere?.(driver) ?? []).map((one) => ({ ...one, spec: csiSpec(one.spec) }));
+  const { statistics, storageHealth } = createStatistics({
+    ...{ host, layout, drivers, lanes, memory, volumesOf: volumesHere },
+  });
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
   const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
   const attachment = parts.attachment === undefined ? called : afterCalled(parts.attachment, called);

@@ -81,22 +81,25 @@ function isSame(a: Stats, b: Stats): boolean {
 
 /** Another name of it may be outside of the volume: the whole walk tells (SE-27). */
 function rememberLinked(walk: Walk, place: OpenPath, { parent, name }: Entry): void {
+  if (walk.linked.length >= LINKED_MAX) return;
   const seen = fstatSync(place.descriptor, { bigint: true });
   const young = isYoung(seen, walk.part.ageMs) ? { young: true as const } : {};
-  if (walk.linked.length >= LINKED_MAX) return;
   const { ino } = fstatSync(parent.descriptor, { bigint: true });
   walk.linked.push({ file: linkedFile(seen), name: `${ino}/${name.toString('latin1')}`, ...young });
 }
 
 function countLinked(walk: Walk, place: OpenPath, entry: Entry): void {
-  if (walk.files.has(linkedFile(fstatSync(place.descriptor, { bigint: true }))))
-    rememberLinked(walk, place, entry);
+  if (isAskedFor(walk, place)) rememberLinked(walk, place, entry);
 }
 
 /** A file that has changed since its names were counted may have them anywhere by now. */
 function changeLinked(walk: Walk, place: OpenPath): void {
-  if (walk.files.has(linkedFile(fstatSync(place.descriptor, { bigint: true })))) apply(walk, place);
+  if (isAskedFor(walk, place)) apply(walk, place);
   else walk.refused += 1;
+}
+
+function isAskedFor({ files }: Walk, { descriptor }: OpenPath): boolean {
+  return files.has(linkedFile(fstatSync(descriptor, { bigint: true })));
 }
 
 type Act = (walk: Walk, place: OpenPath, entry: Entry) => void;
