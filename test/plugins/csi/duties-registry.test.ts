@@ -1,6 +1,7 @@
 /** Duties of an orchestrator (docs/CSI.md) towards drivers that come, go and misbehave. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { parseConfig } from '../../../agent/config/parse-config.ts';
 import {
@@ -29,7 +30,7 @@ afterEach(async () => {
   }
 });
 
-async function start(secretsGiven?: () => readonly SecretData[]): Promise<World> {
+async function start(secretsGiven?: (driver?: string) => readonly SecretData[]): Promise<World> {
   const host = createSocketHost();
   mkdirSync(inRoot(host, 'plugins'), { mode: 0o750 });
   const registry = createDriverRegistry({
@@ -131,4 +132,45 @@ test('A-038: no registrar is told a secret that its driver was given, nor anybod
     await until('refused', () => reasons(world) || undefined),
     /the session of \[redacted\] is stale$/,
   );
+});
+
+/** More than are looked for in one text. */
+const MANY = [
+  new Sensitive(Object.fromEntries(Array.from({ length: 1_100 }, (_, at) => [at, `t0ken-c4nary-${at}`]))),
+];
+
+/** Takes each connection and ends it. */
+async function silence(world: World): Promise<void> {
+  const server = createServer((connection) => connection.destroy());
+  await new Promise<void>((resolve) => server.listen(endpointOf(world), resolve));
+  chmodSync(endpointOf(world), 0o600);
+  world.servers.push({ close: async () => void server.close() });
+}
+
+test('A-038: that nobody answers is told on a node of many tokens, too', async () => {
+  const world = await start(() => MANY);
+  await silence(world);
+  const reg = await registrar(world);
+  assert.match(
+    await until('told', () => reg.verdicts[0]),
+    new RegExp(`^${DRIVER} GetPluginInfo: unreachable: [^[]+$`),
+  );
+});
+
+test('A-038: the tokens of other drivers hide nothing of what a driver says that is known by its name', async () => {
+  const own = [new Sensitive({ word: 's3cret-c4nary' })];
+  const world = await start((name) => (name === DRIVER ? own : MANY));
+  await driver(world, { before: refusing('NodeGetInfo', 13, 'the session of s3cret-c4nary is stale') });
+  const reg = await registrar(world);
+  const verdict = await until('told', () => reg.verdicts[0]);
+  assert.match(verdict, /NodeGetInfo: INTERNAL: the session of \[redacted\] is stale$/);
+});
+
+test('A-038: of a driver that has not yet said its name itself no secret of any is told', async () => {
+  const others = [new Sensitive({ word: 's3cret-c4nary' })];
+  const world = await start((name) => (name === undefined ? others : []));
+  await driver(world, { before: refusing('GetPluginInfo', 13, 'the session of s3cret-c4nary is stale') });
+  const reg = await registrar(world);
+  const verdict = await until('told', () => reg.verdicts[0]);
+  assert.match(verdict, /GetPluginInfo: INTERNAL: the session of \[redacted\] is stale$/);
 });
