@@ -146,6 +146,20 @@ test('GR-07: OK without a message is undecodable, not UNIMPLEMENTED', async () =
   server.close();
 });
 
+test('INV-25: of a call that broke no word of a server is told that says nothing but a status', async (t) => {
+  const path = freshPath();
+  const server = createHttp2Server();
+  t.after(() => server.close());
+  server.on('stream', (stream) => {
+    const withoutDate = { endStream: true, sendDate: false };
+    stream.respond({ ':status': 200, 'grpc-status': '13', 'grpc-message': 'c4nary' }, withoutDate);
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  const reply = await ask(path);
+  assert.equal(because(reply), 'unreachable');
+  assert.doesNotMatch(JSON.stringify(reply), /c4nary/);
+});
+
 test('DR-21: a server that accepts and stays silent does not stop the one that takes its place', async () => {
   const path = freshPath();
   const left: Promise<unknown>[] = [];
