@@ -48,8 +48,8 @@ const CHANNEL_OPTIONS = {
 export interface GrpcRemote {
   /**
    * Never rejects. `broken/deadline` after `deadlineMs` of monotonic time, whatever the server does;
-   * `broken/unreachable` when no byte of an answer came; a status the server sent is `status`, and so is one that
-   * cannot be told apart (a stream reset after the headers).
+   * `broken/unreachable` when no byte of an answer came. What is `broken` is told in no word of the server. A status
+   * the server sent is `status`, and so is one that cannot be told apart (a stream reset after the headers).
    */
   call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>>;
   /** Cuts every call and connection. */
@@ -204,10 +204,18 @@ function unary<Request, Reply>(
       else if (status.code === statusCode.OK) resolve(decode(method.responseDeserialize, answer));
       else if (headersSeen || saidByServer(status)) {
         resolve({ kind: 'status', status: status.code, message: status.details });
-      } else resolve(broken('unreachable', status.details));
+      } else resolve(broken('unreachable', isDialled(call, client) ? ENDED : status.details));
     });
     deadline.addEventListener('abort', cut);
   });
+}
+
+/** Once there is a connection, words may be the server's; without one they are what kept it from being made. */
+const ENDED = 'the call ended without an answer';
+
+function isDialled(call: ClientUnaryCall, client: Client): boolean {
+  // The target stands for the peer until there is one.
+  return call.getPeer() !== client.getChannel().getTarget();
 }
 
 /** A trailers-only answer keeps its other headers (content-type at least); a status grpc-js made up has none. */
