@@ -124,7 +124,7 @@ class NodeAgent implements Agent {
     const drivers = createDriverRegistry({
       ...{ host, layout, resyncMs: config.resyncMs },
       staticSockets: config.staticDrivers.map(({ socket }) => socket),
-      secretsGiven: () => this.#foundation.csi.secretsGiven(),
+      secretsGiven: (driver) => this.#foundation.csi.secretsGiven(driver),
     });
     const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
     const feed = createDesiredFeed({

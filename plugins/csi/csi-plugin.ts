@@ -52,8 +52,8 @@ export type VolumeHere = Omit<KnownVolume, 'spec'> & { readonly spec: VolumeSpec
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
 export interface CsiPlugin extends VolumePlugin, Pick<Statistics, 'storageHealth'> {
-  /** What drivers were given for the volumes that are here, as far as it is known. */
-  readonly secretsGiven: () => Hidden['secrets'];
+  /** What this driver, or any, was given for its volumes that are here, as far as it is known. */
+  readonly secretsGiven: (driver?: string) => Hidden['secrets'];
 }
 
 /**
@@ -102,7 +102,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     expand: (call) => expandVolume(inTurn, layout, csiSpec(call.spec), call),
     statistics,
     storageHealth,
-    secretsGiven: () => hiddenFromAll(memory, volumesHere()).secrets,
+    secretsGiven: (driver) => hiddenFromAll(memory, volumesHere(driver)).secrets,
     verifyClean: (devices) => verifyClean(host, devices),
   });
 }

@@ -30,7 +30,17 @@ const NODE_ID_BYTES_MAX = 256;
 
 /** Who asks, and what it knows that drivers were given: it is taken out of what they answer. By default nothing. */
 export interface Questioner extends Pick<Host, 'call' | 'nowMs'> {
-  readonly secretsGiven?: () => CallContext['secrets'];
+  /** Undefined: any of them. */
+  readonly secretsGiven?: (driver?: string) => CallContext['secrets'];
+}
+
+/** Who has said its name itself was given what is its own; too many secrets would hide all that it says. */
+function knowing(questioner: Questioner, driver: string): Questioner {
+  return {
+    call: (call) => questioner.call(call),
+    nowMs: () => questioner.nowMs(),
+    secretsGiven: () => questioner.secretsGiven?.(driver) ?? [],
+  };
 }
 
 /** What a registration socket announces. */
@@ -98,7 +108,8 @@ export async function askVolumesMax(
   questioner: Questioner,
   { endpoint, name }: Pick<DriverInstance, 'endpoint' | 'name'>,
 ): Promise<Result<number>> {
-  const node = await ask(questioner, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
+  const asking = knowing(questioner, name);
+  const node = await ask(asking, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
   if (!node.ok) return node;
   const breach = nodeInfoBreach(node.value);
   return breach === undefined ? ok(volumesMaxIn(node.value)) : invalid(`${name}: ${breach}`);
@@ -129,18 +140,12 @@ export async function questionDriver(
   const versionBytes = Buffer.byteLength(vendorVersion);
   if (versionBytes > STRING_BYTES_MAX)
     return invalid(`${name}: the vendor version has ${versionBytes} bytes; CSI allows ${STRING_BYTES_MAX}`);
-  const ready = await isReady(questioner, endpoint, name);
+  const asking = knowing(questioner, name);
+  const ready = await isReady(asking, endpoint, name);
   if (!ready.ok) return ready;
-  const plugin = await ask(
-    questioner,
-    endpoint,
-    name,
-    IdentityService.getPluginCapabilities,
-    {},
-    QUESTION_MS,
-  );
+  const plugin = await ask(asking, endpoint, name, IdentityService.getPluginCapabilities, {}, QUESTION_MS);
   if (!plugin.ok) return plugin;
-  const node = await ask(questioner, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
+  const node = await ask(asking, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
   if (!node.ok) return node;
   const services = servicesOf(plugin.value.capabilities);
   const constrained = services.has(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS);
@@ -148,7 +153,7 @@ export async function questionDriver(
   const breach = nodeInfoBreach(node.value) ?? topologyBreach(topology);
   if (breach !== undefined) return invalid(`${name}: ${breach}`);
   const nodeCapabilities = await ask(
-    questioner,
+    asking,
     endpoint,
     name,
     NodeService.nodeGetCapabilities,
@@ -157,7 +162,7 @@ export async function questionDriver(
   );
   if (!nodeCapabilities.ok) return nodeCapabilities;
   const controllerCapabilities = services.has(PluginService.CONTROLLER_SERVICE)
-    ? await ask(questioner, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
+    ? await ask(asking, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
     : undefined;
   if (controllerCapabilities?.ok === false) return controllerCapabilities;
   return ok({

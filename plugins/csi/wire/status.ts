@@ -65,7 +65,7 @@ export function methodName(path: string): string {
 /** The failure of a call that was not OK. Its message holds no secret of the call, no control byte, at most 1 KiB. */
 export function failureOf(reply: NotOk, context: CallContext): Failure {
   const meaning = meaningOf(reply);
-  const said = mayBeShown(reply, context) ? redacted(reply.message, context.secrets) : NOT_SHOWN;
+  const said = saidIn(reply, context);
   return {
     code: meaning.code,
     message: shown(`${context.driver} ${context.method}: ${meaning.name}${said === '' ? '' : `: ${said}`}`),
@@ -87,9 +87,9 @@ export function sayable(
 const NOT_SHOWN =
   "(not shown: it may hold a secret that is not known any more since the agent's restart; the driver's log has it)";
 
-/** What broke is told in our own words. */
-function mayBeShown(reply: NotOk, { mayHoldOthers = false }: CallContext): boolean {
-  return !mayHoldOthers || reply.kind === 'broken' || reply.message === '';
+/** What broke is told in our own words, and hides nothing, however many secrets there are. */
+function saidIn(reply: NotOk, context: CallContext): string {
+  return reply.kind === 'broken' ? reply.message : sayable(reply.message, context);
 }
 
 function meaningOf(reply: NotOk): Meaning {

@@ -71,7 +71,7 @@ export async function world(
       suspect: (name) => suspected.push(name),
     },
     parallelPublish: () => options.parallel ?? false,
-    volumesHere: () => here,
+    volumesHere: (driver) => here.filter(({ spec }) => driver === undefined || spec.driver === driver),
     ...(options.forceFields === undefined ? {} : { forceFields: options.forceFields }),
   });
   const made: World = { host, plan, plugin, suspected, server, here, instance: undefined };

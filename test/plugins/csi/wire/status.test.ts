@@ -101,6 +101,15 @@ test('INV-25: no form of a secret value survives in the message', () => {
   }
 });
 
+test('what broke is told in our own words, whatever is secret', () => {
+  const broken: NotOk = { kind: 'broken', because: 'unreachable', message: 'connect ECONNREFUSED' };
+  const secrets = [new Sensitive({ password: 'connect' })];
+  for (const mayHoldOthers of [false, true]) {
+    const { message } = failureOf(broken, { ...climbing, secrets, mayHoldOthers });
+    assert.equal(message, 'd NodeStageVolume: unreachable: connect ECONNREFUSED');
+  }
+});
+
 test('INV-25: a secret at the cut is taken out before the message is cut', () => {
   const secrets = [new Sensitive({ password: 'canary-canary' })];
   const { message } = failureOf(said(13, `${'x'.repeat(985)}canary-canary`), { ...climbing, secrets });
