@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createGrants } from '../plugins/csi/attach/granted.ts';
 import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
 import { agentWorld, until, untilSettled } from './duties-world.ts';
-import { claimSource, claimYaml, podYaml, volumeYaml } from './manifests.ts';
+import { attachmentYaml, claimSource, claimYaml, podYaml, volumeYaml } from './manifests.ts';
 
 const STORAGE = { 'pv.yaml': `${claimYaml('data')}---\n${volumeYaml('pv-data')}` };
 const FILES = { ...STORAGE, 'app.yaml': podYaml('app', { data: claimSource('data') }) };
@@ -21,4 +21,43 @@ test('what an earlier life attached itself is detached by the driver, and given 
   await untilSettled(world);
   assert.ok(world.asked().includes('ControllerUnpublishVolume'), world.asked().join());
   assert.equal(grants.inUse.size, 0);
+});
+
+/** Joined to a cluster, beside a driver that has left its controller service to the cluster, with the pod gone. */
+async function leftToTheCluster(attachments: Readonly<Record<string, string>>, nodeId = 'node-1') {
+  const before = await agentWorld(FILES, ATTACHES, { vanished_hold_ms: 0 });
+  await untilSettled(before);
+  Object.assign(before.plan, { controllerCapabilities: undefined, nodeId });
+  const grants = createGrants();
+  const world = await before.restart({}, { attachment: grants });
+  world.write({ ...FILES, ...attachments });
+  const volume = () => [...world.agent.view().reconciler.actual().values()][0];
+  const isNoted = () => volume()?.attachmentUid !== undefined;
+  await until('it is known', () => grants.inUse.size === 1 && isNoted() === 'attachment.yaml' in attachments);
+  world.write(STORAGE);
+  const reason = () => world.status().volumes[0]?.reason?.message ?? '';
+  await until('it is detached, or waits', () => volume() === undefined || reason().includes('controller'));
+  assert.ok(!world.asked().includes('ControllerUnpublishVolume'), world.asked().join());
+  return { grants, reason: reason() };
+}
+
+const ATTACHED = {
+  'attachment.yaml': attachmentYaml('a', '{attached: true}', { node: 'node-a', metadata: 'uid: a-1' }),
+};
+
+test('what it cannot detach itself is given back to a cluster that has attached it, too', async () => {
+  const { grants } = await leftToTheCluster(ATTACHED);
+  assert.equal(grants.inUse.size, 0);
+});
+
+test('what no cluster has attached waits for a driver that can detach it', async () => {
+  const { grants, reason } = await leftToTheCluster({});
+  assert.match(reason, /attached by a call .* no controller service/);
+  assert.equal(grants.inUse.size, 1);
+});
+
+test('what the cluster has attached under another node id waits for a driver that can detach it', async () => {
+  const { grants, reason } = await leftToTheCluster(ATTACHED, 'node-2');
+  assert.match(reason, /attached by a call .* no controller service/);
+  assert.equal(grants.inUse.size, 1);
 });
