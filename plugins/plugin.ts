@@ -34,6 +34,8 @@ export interface VolumeFacts {
   readonly publishContext: PublishContext | undefined;
   /** The node id it was attached under by a call of ours, or may be: a driver may come back with another. */
   readonly attachedNode?: string | undefined;
+  /** An attachment of it that somebody else made has been seen, whatever stands. */
+  readonly isGranted?: true;
   /** The attachment under which something of it stands; undefined where nothing stands, or nobody said. */
   readonly standsUnder?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;

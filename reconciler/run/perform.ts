@@ -150,6 +150,7 @@ function volumeCall(context: PerformContext): VolumeCall {
       needs,
       publishContext: volume.publishContext,
       attachedNode: volume.attachedNode,
+      ...(volume.attachmentUid === undefined ? {} : { isGranted: true }),
       standsUnder: isSetUp(volume) ? volume.attachmentUid : undefined,
       stagedMount: volume.stagedMount,
       ...(isDoubted(volume.staged) ? { isStageDoubted: true } : {}),
