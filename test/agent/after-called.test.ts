@@ -38,7 +38,7 @@ async function leftToTheCluster(attachments: Readonly<Record<string, string>>, n
   const reason = () => world.status().volumes[0]?.reason?.message ?? '';
   await until('it is detached, or waits', () => volume() === undefined || reason().includes('controller'));
   assert.ok(!world.asked().includes('ControllerUnpublishVolume'), world.asked().join());
-  return { grants, reason: reason() };
+  return { world, volume, grants, reason: reason() };
 }
 
 const ATTACHED = {
@@ -50,10 +50,15 @@ test('what it cannot detach itself is given back to a cluster that has attached 
   assert.equal(grants.inUse.size, 0);
 });
 
-test('what no cluster has attached waits for a driver that can detach it', async () => {
-  const { grants, reason } = await leftToTheCluster({});
-  assert.match(reason, /attached by a call .* no controller service/);
+test('what no cluster has attached waits for a driver that can detach it, or for a pod to come and go', async () => {
+  const { world, volume, grants, reason } = await leftToTheCluster({});
+  assert.match(reason, /attached by a call .* no controller service .* the cluster is not known/);
   assert.equal(grants.inUse.size, 1);
+  world.write({ ...FILES, ...ATTACHED });
+  await until('it is noted', () => volume()?.attachmentUid !== undefined);
+  world.write(STORAGE);
+  await until('it is detached', () => volume() === undefined);
+  assert.equal(grants.inUse.size, 0);
 });
 
 test('what the cluster has attached under another node id waits for a driver that can detach it', async () => {
