@@ -233,7 +233,7 @@ class VolumeReconciler implements Reconciler {
   #visit(volume: VolumeId): void {
     const wanted = this.#desired.volumes;
     const { resetBackOff } = this.#executor;
-    if (this.#desiredChanges.isNews(volume, wanted.get(volume))) resetBackOff(volume, 'climbs');
+    if (this.#desiredChanges.isNews(volume, wanted.get(volume))) resetBackOff(volume, 'changed');
     this.#watch.visit(volume);
     const { operations, waits } = this.#planner.planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));

@@ -7,7 +7,7 @@ import type { BackOffLimits } from '../../mount/process/back-off.ts';
 import type { ToldStep } from '../model/told-step.ts';
 import type { OperationTraits } from './operation-traits.ts';
 import { Entries, type Entry, type InFlight } from './in-flight.ts';
-import { createSetbacks, type Setback, type Setbacks } from './setbacks.ts';
+import { createSetbacks, type ResetExtent, type Setback, type Setbacks } from './setbacks.ts';
 
 /** Expected refusals are answers, not errors. */
 export type Submission<Operation> =
@@ -48,8 +48,8 @@ export interface Executor<Operation, Subject extends string> {
   submit(operation: Operation): Submission<Operation>;
   inFlight(): readonly InFlight<Operation>[];
   inFlightOf(subject: Subject): readonly InFlight<Operation>[];
-  /** The cause of its failures has changed: forget the back-off of the subject, or of its way up only. */
-  resetBackOff(subject: Subject, extent?: 'all' | 'climbs'): void;
+  /** The cause of its failures has changed: forget the back-off of the subject, or some of it. */
+  resetBackOff(subject: Subject, extent?: ResetExtent): void;
   /**
    * Who stands in the way, found after the failure was told. False when it is not the last one of its key any more, or
    * the same was said before.
@@ -158,9 +158,9 @@ class LaneExecutor<Operation, Learnt, Subject extends string> implements Executo
     return [...this.#running.of(subject)];
   }
 
-  resetBackOff(subject: Subject, extent: 'all' | 'climbs' = 'all'): void {
+  resetBackOff(subject: Subject, extent: ResetExtent = 'all'): void {
     for (const entry of this.#running.of(subject))
-      if (extent === 'all' || this.#parts.traits.climbs(entry.operation)) entry.wasReset = true;
+      if (extent !== 'climbs' || this.#parts.traits.climbs(entry.operation)) entry.wasReset = true;
     this.#setbacks.reset(subject, extent);
   }
 

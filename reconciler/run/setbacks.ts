@@ -20,12 +20,15 @@ export interface SetbacksParts<Operation, Subject extends string> {
   readonly onRetry: (subject: Subject) => void;
 }
 
+/** `changed`: those that climb, and of the others those that wait for a change, not for a time. */
+export type ResetExtent = 'all' | 'climbs' | 'changed';
+
 export interface Setbacks<Operation, Subject extends string> {
   of(operation: Operation): Setback | undefined;
   /** It failed; `wasReset`: the cause may have changed while it ran. */
   failed(operation: Operation, failure: Failure, wasReset: boolean): void;
   succeeded(operation: Operation): void;
-  reset(subject: Subject, extent: 'all' | 'climbs'): void;
+  reset(subject: Subject, extent: ResetExtent): void;
   /** The failure as the last one of its key, with who stands in the way; undefined when that is no news of it. */
   blame(operation: Operation, failure: Failure, blocker: string): Failure | undefined;
   /** Nothing is tried again. */
@@ -89,8 +92,9 @@ export function createSetbacks<Operation, Subject extends string>({
       forget(traits.subject(operation), traits.setbackKey(operation));
     },
     reset(subject, extent) {
-      for (const [key, { climbs, cancel }] of setbacks.get(subject) ?? []) {
-        if (extent === 'climbs' && !climbs) continue;
+      for (const [key, { climbs, cancel, setback }] of setbacks.get(subject) ?? []) {
+        const isKept = extent === 'climbs' || (extent === 'changed' && setback.retryAtMs !== undefined);
+        if (isKept && !climbs) continue;
         cancel?.();
         forget(subject, key);
       }
