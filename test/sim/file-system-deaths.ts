@@ -197,14 +197,17 @@ export class FileSystemDeaths {
   }
 
   #deathOf(name: string): FileSystem['death'] {
-    const [id] = name.split(' ');
+    const [id, key] = name.split(' ');
     const volume = this.#reconciler?.actual().get(id as VolumeId);
     const death = volume && this.#backingOf(volume.spec)?.fileSystem.death;
-    if (death === undefined || PLAIN_CAUSES.includes(death.cause)) return death;
+    if (volume === undefined || death === undefined || PLAIN_CAUSES.includes(death.cause)) return death;
+    // A stage that nobody can see is judged by nobody, and who reads only can read it (seed 1102660248).
+    const isForReading = volume.publications.get(key as PublicationKey)?.spec.readOnly === true;
+    if (isForReading && volume.staged.kind !== 'present') return undefined;
     // Read-only it may have been made, as far as its mount tells: nobody staged it, because a new version of its driver
     // stages nothing, or so it was at the first look: it died before, or somebody has an old mount of it still.
-    const { needs, stagedMount } = volume ?? {};
-    const wasWritable = needs?.stage === true && stagedMount !== undefined && stagedMount.readOnly !== true;
+    const { needs, stagedMount } = volume;
+    const wasWritable = needs.stage && stagedMount !== undefined && stagedMount.readOnly !== true;
     return wasWritable ? death : undefined;
   }
 

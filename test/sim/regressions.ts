@@ -668,4 +668,9 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 1102665462,
     sentence: 'what a write of papers left that was cut short goes with the volume, at the latest',
   },
+  {
+    seed: 1102660248,
+    sentence:
+      'a pod that only reads may have what turned read-only, where nobody sees the stage and the driver has none',
+  },
 ];
