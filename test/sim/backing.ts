@@ -26,8 +26,10 @@ export interface Backing {
   readonly resources: Set<string>;
   /** What the storage has. */
   storageBytes: bigint;
-  /** What the node sees of it; a fresh stage, or a fresh publish without one, sees all. */
+  /** What the node sees of it; a fresh stage, or a fresh publish or device without one, sees all. */
   nodeBytes: bigint;
+  /** The device by which it saw that; undefined where it has none. */
+  seenBy: string | undefined;
   /** More than this the node can never make of it. */
   readonly limitBytes: bigint;
 }

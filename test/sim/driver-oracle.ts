@@ -103,7 +103,7 @@ export class DriverOracle {
     judgeArguments(call, history, nature, wish, this.#parts);
     const open = { call, waiting };
     history.open.add(open);
-    const learn = doubt(call, history, this.#parts.isMountPoint);
+    const learn = doubt(call, history, this.#parts.isMountPoint, nature.stages);
     const answered = isQuestion(call) ? this.#holdQuestion(call, isHeld) : () => {};
     return (status, heard) => {
       answered();

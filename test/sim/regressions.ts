@@ -673,4 +673,18 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a pod that only reads may have what turned read-only, where nobody sees the stage and the driver has none',
   },
+  {
+    seed: 109425225,
+    sentence:
+      'a device that is attached anew has its whole size, whatever came late stands of the one before',
+  },
+  {
+    seed: 109482679,
+    sentence:
+      'what a driver that stages nothing any more does not take off its stage is detached when the kernel shows none',
+  },
+  {
+    seed: 109486603,
+    sentence: 'a place of another boot that is wanted otherwise goes first, whatever kind of volume it is of',
+  },
 ];

@@ -4,6 +4,7 @@
  */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import {
   hasDevice,
   type PublicationKey,
@@ -155,7 +156,7 @@ export class ToldPlaces {
    * a volume for one pod alone, and of which no pod was told?
    */
   isRenewal(operation: Operation, known: ActualVolume | undefined, wanted: DesiredVolume): boolean {
-    if (known?.spec.kind !== 'csi') return false;
+    if (known === undefined || !traitsOf(known.spec).isShared) return false;
     const told = this.#toldOf(operation.volume);
     const isElsewhere =
       saysOtherwise(known, wanted) ||

@@ -60,6 +60,7 @@ export class VolumeService {
       resources: new Set(),
       storageBytes: bytes,
       nodeBytes: bytes,
+      seenBy: undefined,
       limitBytes,
     };
     this.#backings.set(handle, backing);
@@ -233,7 +234,7 @@ export class VolumeService {
     if (typeof facts === 'string' || facts.kind !== 'directory')
       return refuse(STATUS.internal, `no directory ${path}`);
     if (!this.#isStaged(path, backing)) {
-      backing.nodeBytes = backing.storageBytes;
+      this.#see(backing, backing.attachment);
       backing.setUpBy = backing.attachment;
     }
     if (backing.block) return outcomeOf(this.#devices.stage(backing, path, stageMounts));
@@ -245,6 +246,11 @@ export class VolumeService {
     }
     backing.stagedAt.add(path);
     return EMPTY;
+  }
+
+  #see(backing: Backing, device: string | undefined): void {
+    backing.nodeBytes = backing.storageBytes;
+    backing.seenBy = device;
   }
 
   #unstage(path: AbsolutePath, backing: Backing | undefined): Outcome {
@@ -273,9 +279,12 @@ export class VolumeService {
     const parent = this.#kernel.inspect(parentOf(target));
     if (typeof parent === 'string' || parent.kind !== 'directory')
       return refuse(STATUS.internal, `no directory above ${target}`);
-    if (!isStaging && backing.resources.size === 0) {
-      backing.nodeBytes = backing.storageBytes;
-      backing.setUpBy = request.publishContext['device'];
+    if (!isStaging) {
+      const { device } = request.publishContext;
+      const isFresh = backing.resources.size === 0;
+      // What came late may be there of one that was detached since, which its orchestrator does not know (seed 109425225).
+      if (isFresh || backing.seenBy !== device) this.#see(backing, device);
+      if (isFresh) backing.setUpBy = device;
     }
     if (backing.block) {
       const how = { binds: bindsDevices, twice: fate === 'stack' };
