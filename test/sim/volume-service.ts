@@ -282,7 +282,7 @@ export class VolumeService {
     if (!isStaging) {
       const { device } = request.publishContext;
       const isFresh = backing.resources.size === 0;
-      // What came late may be there of one that was detached since, which its orchestrator does not know (seed 109425225).
+      // What came late of one that was detached since may be there, unknown to its orchestrator (seed 109425225).
       if (isFresh || backing.seenBy !== device) this.#see(backing, device);
       if (isFresh) backing.setUpBy = device;
     }
