@@ -35,6 +35,30 @@ for (const option of ENTRIES) {
   });
 }
 
+const SPACED: readonly (readonly [option: string, value: string])[] = [
+  ['password =hunter2', 'hunter2'],
+  ['password = hunter2', 'hunter2'],
+  ['password\thunter2', 'hunter2'],
+  ['uid=1000 password :hunter2', 'hunter2'],
+  ['--password == hunter2', 'hunter2'],
+  ['--password ==hunter2', '=hunter2'],
+  ['--password :abc=def', 'abc=def'],
+  ['--password abc=def', 'def'],
+  ['password = c:d4n', 'd4n'],
+  ['password = -hunt', '-hunt'],
+  ['password = s3cr:', 's3cr:'],
+  ['password = pw:x y', 'x y'],
+  ['password = pw:x y', 'y'],
+];
+
+for (const [option, value] of SPACED) {
+  test(`A-021: ${value} in the mount options ${JSON.stringify(option)} is not told, whatever is beside its sign`, () => {
+    assert.equal(said(`not ${value} here`, option), 'not [redacted] here');
+    assert.equal(said('the uid is 1000', option), 'the uid is 1000');
+    assert.equal(said('one = two', option), 'one = two');
+  });
+}
+
 const PIECES: readonly (readonly [option: string, pieces: readonly string[]])[] = [
   ['-o a=b,password=one1,two2,uid=1000', ['one1', 'two2', 'one1,two2', 'one1,two2,uid=1000']],
   ['password=one;two,uid=1000', ['one;two', 'one;two,uid=1000']],
