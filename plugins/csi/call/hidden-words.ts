@@ -54,6 +54,8 @@ const VALUE_ENDS = [/,/, /;/, /\s/, /[\s,;](?:-|[^\s,;=:]+[=:])/, /$/];
 const VALUE_SEPARATOR = /[=:](?=.)/g;
 /** A word without a value of its own that is a name all the same. */
 const NEXT_NAME = /^-|:$/;
+/** Between a name and its value there may be spaces on both sides of it. */
+const SIGN = /^[=:]+/;
 const QUOTES = /^["']+|["']+$/g;
 const SECRET_NAME = /pass|secret|cred|token|key/i;
 /** Shorter values of options that do not sound secret (`ordered`, `1000`) are words of other sentences, too. */
@@ -65,7 +67,7 @@ const OPTION_VALUE_LENGTH_MIN = 8;
  */
 function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
   const hidden = spec.mountOptions.flatMap((option) => {
-    const isOfValues = option.search(/[=: ](?=.)/) !== -1;
+    const isOfValues = option.search(/[=:\s](?=.)/) !== -1;
     return isOfValues ? [option, ...hiddenWords(option)] : [];
   });
   return hidden.length === 0 ? undefined : new Sensitive(Object.fromEntries(Object.entries(hidden)));
@@ -82,17 +84,23 @@ interface Owner {
 function hiddenWords(option: string): readonly string[] {
   const hidden: string[] = [];
   let owner: Owner | undefined;
-  for (const { 0: word, index: at } of option.matchAll(WORD)) {
+  for (const { 0: written, index: begin } of option.matchAll(WORD)) {
+    const isItsFirst = owner?.isTelling === true && !owner.hasValue;
+    const sign = owner?.hasValue === false ? (SIGN.exec(written)?.[0] ?? '') : '';
+    // The value is the next word, or all that is behind the first of the signs.
+    if (sign === written) continue;
+    if (sign.length > 1) hidden.push(...valuesAt(option, begin + 1, isItsFirst));
+    const [word, at] = [written.slice(sign.length), begin + sign.length];
     const names = [...word.matchAll(VALUE_SEPARATOR)].map(({ index }) => word.slice(0, index));
     const name = names.at(-1);
-    const isItsFirst = owner?.isTelling === true && !owner.hasValue;
     const isOwned = isItsFirst || (owner?.isTelling === true && name === undefined && !NEXT_NAME.test(word));
-    if (isOwned || isSpaceAt(option, at - 1)) hidden.push(...valuesAt(option, at, isOwned));
+    if (isOwned || sign !== '' || isSpaceAt(option, at - 1)) hidden.push(...valuesAt(option, at, isOwned));
     if (isItsFirst) hidden.push(option.slice(owner?.at, at + word.length));
     if (name !== undefined) hidden.push(word);
-    for (const one of names) hidden.push(...valuesAt(option, at + one.length + 1, SECRET_NAME.test(one)));
-    if (name !== undefined) owner = { at, isTelling: SECRET_NAME.test(name), hasValue: true };
-    else if (isOwned) owner = owner && { ...owner, hasValue: true };
+    for (const one of names)
+      hidden.push(...valuesAt(option, at + one.length + 1, isItsFirst || SECRET_NAME.test(one)));
+    if (isOwned) owner = owner && { ...owner, hasValue: true };
+    else if (name !== undefined) owner = { at, isTelling: SECRET_NAME.test(name), hasValue: true };
     else owner = isSpaceAt(option, at + word.length) ? bareOwner(word, at) : undefined;
   }
   return hidden;

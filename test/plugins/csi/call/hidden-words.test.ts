@@ -43,12 +43,12 @@ const SPACED: readonly (readonly [option: string, value: string])[] = [
   ['--password == hunter2', 'hunter2'],
   ['--password ==hunter2', '=hunter2'],
   ['--password :abc=def', 'abc=def'],
-  ['--password abc=def', 'def'],
-  ['password = c:d4n', 'd4n'],
+  ['--password abc=d4nary', 'd4nary'],
+  ['password = c:d4nary', 'd4nary'],
   ['password = -hunt', '-hunt'],
   ['password = s3cr:', 's3cr:'],
-  ['password = pw:x y', 'x y'],
-  ['password = pw:x y', 'y'],
+  ['password = pw:xray zulu', 'xray zulu'],
+  ['password = pw:xray zulu', 'zulu'],
 ];
 
 for (const [option, value] of SPACED) {
