@@ -85,7 +85,7 @@ interface Foundation extends AgentParts {
   readonly ground: Ground;
   readonly drivers: RunningDriverRegistry;
   readonly plugins: PluginRegistry;
-  readonly csi: Pick<CsiPlugin, 'storageHealth' | 'secretsGiven'>;
+  readonly csi: Pick<CsiPlugin, 'storageHealth' | 'hidden'>;
   readonly volumesHere: VolumesHere;
   readonly operationTimes: OperationTimes;
   readonly records: RecordStore;
@@ -124,7 +124,7 @@ class NodeAgent implements Agent {
     const drivers = createDriverRegistry({
       ...{ host, layout, resyncMs: config.resyncMs },
       staticSockets: config.staticDrivers.map(({ socket }) => socket),
-      secretsGiven: (driver) => this.#foundation.csi.secretsGiven(driver),
+      hidden: (driver) => this.#foundation.csi.hidden(driver),
     });
     const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
     const feed = createDesiredFeed({

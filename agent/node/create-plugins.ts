@@ -34,7 +34,7 @@ export function createPlugins(
   ground: Ground,
 ): {
   readonly plugins: PluginRegistry;
-  readonly csi: Pick<CsiPlugin, 'storageHealth' | 'secretsGiven'>;
+  readonly csi: Pick<CsiPlugin, 'storageHealth' | 'hidden'>;
 } {
   const mounter = createMounter(host, layout.root);
   const parallelSockets = new Set(

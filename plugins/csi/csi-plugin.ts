@@ -53,7 +53,7 @@ export type VolumeHere = Omit<KnownVolume, 'spec'> & { readonly spec: VolumeSpec
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
 export interface CsiPlugin extends VolumePlugin, Pick<Statistics, 'storageHealth'> {
   /** What this driver, or any, was given for its volumes that are here, as far as it is known. */
-  readonly secretsGiven: (driver?: string) => Hidden['secrets'];
+  readonly hidden: (driver?: string) => Hidden;
 }
 
 /**
@@ -102,7 +102,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     expand: (call) => expandVolume(inTurn, layout, csiSpec(call.spec), call),
     statistics,
     storageHealth,
-    secretsGiven: (driver) => hiddenFromAll(memory, volumesHere(driver)).secrets,
+    hidden: (driver) => hiddenFromAll(memory, volumesHere(driver)),
     verifyClean: (devices) => verifyClean(host, devices),
   });
 }

@@ -22,7 +22,7 @@ export interface DriverRegistryParts {
   readonly staticSockets: readonly AbsolutePath[];
   /** How often everything is looked at without a hint. */
   readonly resyncMs: number;
-  readonly secretsGiven?: Questioner['secretsGiven'];
+  readonly hidden?: Questioner['hidden'];
 }
 
 export interface RunningDriverRegistry extends DriverRegistry {
@@ -62,9 +62,9 @@ class LookingRegistry implements RunningDriverRegistry {
   #cancelResync: Cancel | undefined;
 
   constructor(parts: DriverRegistryParts) {
-    const { host, layout, secretsGiven = () => [] } = parts;
+    const { host, layout, hidden = () => ({ secrets: [] }) } = parts;
     this.#parts = parts;
-    this.#questioner = { call: (call) => host.call(call), nowMs: () => host.nowMs(), secretsGiven };
+    this.#questioner = { call: (call) => host.call(call), nowMs: () => host.nowMs(), hidden };
     this.#election = createDriverElection(host, (name) => this.#candidates(name));
     this.#watches = createWatchList(host, (socket) => socket.hurry());
     this.#scan = createPacedLook(host, LOOK_SPACING_MS, () => this.#scanOnce());

@@ -31,7 +31,7 @@ const NODE_ID_BYTES_MAX = 256;
 /** Who asks, and what it knows that drivers were given: it is taken out of what they answer. By default nothing. */
 export interface Questioner extends Pick<Host, 'call' | 'nowMs'> {
   /** Undefined: any of them. */
-  readonly secretsGiven?: (driver?: string) => CallContext['secrets'];
+  readonly hidden?: (driver?: string) => Pick<CallContext, 'secrets' | 'mayHoldOthers'>;
 }
 
 /** Who has said its name itself was given what is its own; too many secrets would hide all that it says. */
@@ -39,7 +39,7 @@ function knowing(questioner: Questioner, driver: string): Questioner {
   return {
     call: (call) => questioner.call(call),
     nowMs: () => questioner.nowMs(),
-    secretsGiven: () => questioner.secretsGiven?.(driver) ?? [],
+    hidden: () => questioner.hidden?.(driver) ?? { secrets: [] },
   };
 }
 
@@ -239,13 +239,13 @@ async function ask<Request, Reply>(
 }
 
 function refused(
-  { secretsGiven = () => [] }: Questioner,
+  { hidden = () => ({ secrets: [] }) }: Questioner,
   reply: Parameters<typeof failureOf>[0],
   driver: string,
   { path }: { readonly path: string },
 ): Result<never> {
   const method = methodName(path);
-  return fail(failureOf(reply, { driver, method, direction: 'climbing', secrets: secretsGiven() }));
+  return fail(failureOf(reply, { driver, method, direction: 'climbing', secrets: hidden().secrets }));
 }
 
 function invalid(message: string): Result<never> {

@@ -30,7 +30,10 @@ afterEach(async () => {
   }
 });
 
-async function start(secretsGiven?: (driver?: string) => readonly SecretData[]): Promise<World> {
+async function start(
+  secretsGiven?: (driver?: string) => readonly SecretData[],
+  mayHoldOthers = false,
+): Promise<World> {
   const host = createSocketHost();
   mkdirSync(inRoot(host, 'plugins'), { mode: 0o750 });
   const registry = createDriverRegistry({
@@ -38,7 +41,7 @@ async function start(secretsGiven?: (driver?: string) => readonly SecretData[]):
     layout: { root: host.root, plugins: inRoot(host, 'plugins'), registry: inRoot(host, 'plugins_registry') },
     staticSockets: [],
     resyncMs: 60_000,
-    ...(secretsGiven === undefined ? {} : { secretsGiven }),
+    hidden: (name) => ({ secrets: secretsGiven?.(name) ?? [], mayHoldOthers }),
   });
   const world: World = { host, registry, servers: [] };
   worlds.push(world);
@@ -132,6 +135,16 @@ test('A-038: no registrar is told a secret that its driver was given, nor anybod
     await until('refused', () => reasons(world) || undefined),
     /the session of \[redacted\] is stale$/,
   );
+});
+
+test('A-038: what a driver says that may know secrets of an earlier life is told by its status alone', async () => {
+  const world = await start(() => [], true);
+  await driver(world, { before: refusing('NodeGetInfo', 13, 'the session of s3cret-c4nary is stale') });
+  const reg = await registrar(world);
+  const verdict = await until('told', () => reg.verdicts[0]);
+  assert.match(verdict, /NodeGetInfo: INTERNAL: \(not shown: /);
+  const reason = await until('refused', () => reasons(world) || undefined);
+  for (const text of [verdict, reason]) assert.doesNotMatch(text, /c4nary/);
 });
 
 /** More than are looked for in one text. */

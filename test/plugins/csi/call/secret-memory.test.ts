@@ -156,7 +156,7 @@ test('A-038: a driver is held to know what it was given for its own volumes, a s
   const others = { ...SPEC, driver: 'other.mooring.test', id: 'other' as typeof SPEC.id };
   for (const spec of [SPEC, others])
     made.here.push({ spec, secrets: { ...named('stage', 1), publish: secret(spec.driver, 1) }, facts: {} });
-  const words = (driver?: string) => made.plugin.secretsGiven(driver).map((one) => one?.reveal()['word']);
+  const words = (driver?: string) => made.plugin.hidden(driver).secrets.map((one) => one?.reveal()['word']);
   assert.ok(words(others.driver).includes(wordOf(others.driver, 1)));
   assert.ok(!words(others.driver).includes(wordOf(SPEC.driver, 1)));
   for (const { driver } of [SPEC, others]) assert.ok(words().includes(wordOf(driver, 1)));
