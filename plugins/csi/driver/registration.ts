@@ -245,7 +245,7 @@ function refused(
   { path }: { readonly path: string },
 ): Result<never> {
   const method = methodName(path);
-  return fail(failureOf(reply, { driver, method, direction: 'climbing', secrets: hidden().secrets }));
+  return fail(failureOf(reply, { driver, method, direction: 'climbing', ...hidden() }));
 }
 
 function invalid(message: string): Result<never> {
