@@ -25,7 +25,13 @@ import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
 import { isStageDead } from './sickness.ts';
 import { lateFailure, placesBeside, tombstonesOf } from './tombstone.ts';
-import { isToBeGivenBack, needsRestage, placesThatCannotBeServed, restageFailure } from './staged-spec.ts';
+import {
+  isToBeGivenBack,
+  needsRestage,
+  placesThatCannotBeServed,
+  restageFailure,
+  type Today,
+} from './staged-spec.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
 export interface Gate
@@ -91,6 +97,7 @@ export function planVolume(input: PlanInput): VolumePlan {
 
 function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
   const { volume, desired, gate } = input;
+  const today = todayOf(input, input.needs);
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
     const pod = publication === undefined ? undefined : actual.publications.get(publication)?.spec.pod.uid;
     const hold = pod === undefined ? undefined : gate.heldPods?.get(pod);
@@ -101,7 +108,7 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
   };
   for (const [publication, { spec }] of actual.publications) {
     const isKept =
-      desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication, input.needs);
+      desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication, today);
     if (isKept) continue;
     const held = heldBack(gate, spec);
     if (held !== undefined) wait(held, 'unpublish', publication);
@@ -109,7 +116,7 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
     else operations.push({ kind: 'unpublish', volume, publication });
   }
   const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
-  const isWanted = desired !== undefined && !needsRestage(desired, actual, input.needs);
+  const isWanted = desired !== undefined && !needsRestage(desired, actual, today);
   if (isWanted || actual.publications.size > 0 || isOnTheGround(actual)) return;
   if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
   else if (input.needs === undefined) wait('waiting-driver', kind);
@@ -155,6 +162,16 @@ function stepsOfCleaning(volume: VolumeId, actual: ActualVolume): readonly Opera
   return actual.quarantine?.verified === false ? [{ kind: 'clean', volume }] : [];
 }
 
+function todayOf({ gate, actual }: PlanInput, needs: Needs | undefined): Today {
+  const places = [...(actual?.publications.values() ?? [])];
+  return {
+    needs,
+    get mayRenew() {
+      return gate.complete && places.every(({ spec }) => heldBack(gate, spec) === undefined);
+    },
+  };
+}
+
 /** Unknown is not unwanted (D-8): why this publication may not be taken down now. */
 function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' | undefined {
   if (!gate.complete) return 'gate-closed';
@@ -168,10 +185,11 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
   const { actual } = input;
-  if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual, input.needs)) {
+  const today = todayOf(input, input.needs);
+  if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual, today)) {
     const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
     for (const publication of places) {
-      const failure = restageFailure(desired, actual, publication, input.needs);
+      const failure = restageFailure(desired, actual, publication, today);
       waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
     }
     return;
@@ -194,14 +212,12 @@ interface Climb {
   readonly refused: readonly Wait[];
 }
 
-function nextClimb(
-  { volume, actual, gate }: PlanInput,
-  needs: Needs | undefined,
-  desired: DesiredVolume,
-): Climb {
+function nextClimb(input: PlanInput, needs: Needs | undefined, desired: DesiredVolume): Climb {
+  const { volume, actual, gate } = input;
+  const today = todayOf(input, needs);
   const missing = [...desired.publications.values()].filter((wanted) => {
     const { key } = wanted.spec;
-    const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key, needs);
+    const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key, today);
     return !isThere(wanted, actual) && !isGivenBack;
   });
   const cannotBeServed = placesThatCannotBeServed(desired, actual);

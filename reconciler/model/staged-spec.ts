@@ -92,17 +92,28 @@ export function fieldsWantedOtherwise(
   return fieldsKept(known).filter((field) => !meansSame(known.spec, wanted, field));
 }
 
+/** What decides today whether something is set up anew. */
+export interface Today {
+  /** What its driver says now. */
+  readonly needs: Needs | undefined;
+  /**
+   * All that is there of the volume may be taken down. Else it is set up as it was where that still means the same
+   * volume: who is to say that it may be taken down may wait for its pod.
+   */
+  readonly mayRenew: boolean;
+}
+
 /** What the volume would be set up with otherwise, in words for people; empty: it stands as it is wanted. */
 function whatIsOtherwise(
   desired: DesiredVolume,
   known: ActualVolume,
-  today: Needs | undefined,
+  { needs: today, mayRenew }: Today,
 ): readonly string[] {
   return [
-    ...fieldsWantedOtherwise(known, desired.spec),
+    ...(mayRenew ? fieldsWantedOtherwise(known, desired.spec) : []),
     ...(isContextOther(desired, known) ? ['publish context'] : []),
     ...(isNodeOther(today, known) ? ['node id'] : []),
-    ...(isGroupOther(desired, known, today) ? ['fsGroup'] : []),
+    ...(mayRenew && isGroupOther(desired, known, today) ? ['fsGroup'] : []),
     ...(isConflicting(known.attached, known.staged) ? ["capability by its driver's word"] : []),
   ];
 }
@@ -110,12 +121,11 @@ function whatIsOtherwise(
 /**
  * It stands otherwise than it is wanted, and no pod has it, nor may have it: it goes, and is set up as it is wanted. So
  * a wish that is mended mends a volume that could not be set up. As well when it is dead, and no pod surely has it.
- * `today`: what its driver says now.
  */
 export function needsRestage(
   desired: DesiredVolume | undefined,
   known: ActualVolume | undefined,
-  today: Needs | undefined,
+  today: Today,
 ): boolean {
   if (desired === undefined || known === undefined || desired.blocked !== undefined) return false;
   if (isStageDead(known)) return isFreeToRenew(known);
@@ -133,7 +143,7 @@ export function isToBeGivenBack(
   desired: DesiredVolume,
   known: ActualVolume,
   key: PublicationKey,
-  today: Needs | undefined,
+  today: Today,
 ): boolean {
   const there = known.publications.get(key);
   const wanted = desired.publications.get(key);
@@ -144,11 +154,12 @@ export function isToBeGivenBack(
   return (
     isSurplus(desired, known, key) ||
     needsRestage(desired, known, today) ||
-    unservedField(desired, known) !== undefined ||
     isContextOther(desired, known) ||
     isConflicting(there.presence) ||
-    there.spec.readOnly !== wanted.spec.readOnly ||
-    !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup)
+    (today.mayRenew &&
+      (unservedField(desired, known) !== undefined ||
+        there.spec.readOnly !== wanted.spec.readOnly ||
+        !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup)))
   );
 }
 
@@ -169,7 +180,7 @@ export function restageFailure(
   desired: DesiredVolume,
   known: ActualVolume,
   key: PublicationKey,
-  today: Needs | undefined,
+  today: Today,
 ): Failure {
   const dead = deadStageFailure(known, key);
   if (dead !== undefined) return dead;

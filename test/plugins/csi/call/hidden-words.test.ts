@@ -52,7 +52,7 @@ const SPACED: readonly (readonly [option: string, value: string])[] = [
 ];
 
 for (const [option, value] of SPACED) {
-  test(`A-021: ${value} in the mount options ${JSON.stringify(option)} is not told, whatever is beside its sign`, () => {
+  test(`A-021: ${value} in the mount options ${JSON.stringify(option)} is not told, wherever its sign is`, () => {
     assert.equal(said(`not ${value} here`, option), 'not [redacted] here');
     assert.equal(said('the uid is 1000', option), 'the uid is 1000');
     assert.equal(said('one = two', option), 'one = two');
