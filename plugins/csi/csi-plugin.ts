@@ -6,7 +6,8 @@ import { createCalledAttachment } from './attach/called-attachment.ts';
 import { afterCalled } from './attach/after-called.ts';
 import { verifyClean } from './block/clean-device.ts';
 import { isGroupTold } from './call/fs-group.ts';
-import { type Hidden, hiddenFromAll, type KnownVolume } from './call/hidden-words.ts';
+import type { Hidden } from './wire/status.ts';
+import { hiddenFromAll, type KnownVolume } from './call/hidden-words.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { createCallLanes } from './call/volume-call-queue.ts';
 import { createVolumeRpc } from './call/volume-rpc.ts';
@@ -52,7 +53,7 @@ export type VolumeHere = Omit<KnownVolume, 'spec'> & { readonly spec: VolumeSpec
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
 export interface CsiPlugin extends VolumePlugin, Pick<Statistics, 'storageHealth'> {
-  /** What this driver, or any, was given for its volumes that are here, as far as it is known. */
+  /** What must not be shown of what this driver says, or any: it was given it for its volumes that are here. */
   readonly hidden: (driver?: string) => Hidden;
 }
 

@@ -16,8 +16,8 @@ import {
 } from './wire/generated/csi.ts';
 import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
 import type { SecretMemory } from './call/secret-memory.ts';
-import { failureOf, isUnreachable, methodName, sayable } from './wire/status.ts';
-import { type Hidden, hiddenFrom, hiddenFromAll, type KnownVolume } from './call/hidden-words.ts';
+import { failureOf, type Hidden, isUnreachable, methodName, sayable } from './wire/status.ts';
+import { hiddenFrom, hiddenFromAll, type KnownVolume } from './call/hidden-words.ts';
 import { notRegistered } from './call/volume-rpc.ts';
 
 /**

@@ -86,18 +86,24 @@ export interface PlanInput {
 export function planVolume(input: PlanInput): VolumePlan {
   const operations: Operation[] = [];
   const waits: Wait[] = [];
+  const today: Today = { needs: input.needs, mayRenew: mayAllGo(input) };
   if (input.actual !== undefined) {
-    if (input.quarantine === undefined) descend(input, input.actual, operations, waits);
+    if (input.quarantine === undefined) descend(input, input.actual, today, operations, waits);
     else cleanUp(input, input.actual, operations, waits);
     giveBackBeside(input, input.actual, operations, waits);
   }
-  if (input.desired !== undefined) climb(input, input.desired, operations, waits);
+  if (input.desired !== undefined) climb(input, input.desired, today, operations, waits);
   return { operations, waits };
 }
 
-function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
+function descend(
+  input: PlanInput,
+  actual: ActualVolume,
+  today: Today,
+  operations: Operation[],
+  waits: Wait[],
+): void {
   const { volume, desired, gate } = input;
-  const today = todayOf(input, input.needs);
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
     const pod = publication === undefined ? undefined : actual.publications.get(publication)?.spec.pod.uid;
     const hold = pod === undefined ? undefined : gate.heldPods?.get(pod);
@@ -162,14 +168,9 @@ function stepsOfCleaning(volume: VolumeId, actual: ActualVolume): readonly Opera
   return actual.quarantine?.verified === false ? [{ kind: 'clean', volume }] : [];
 }
 
-function todayOf({ gate, actual }: PlanInput, needs: Needs | undefined): Today {
+function mayAllGo({ gate, actual }: PlanInput): boolean {
   const places = [...(actual?.publications.values() ?? [])];
-  return {
-    needs,
-    get mayRenew() {
-      return gate.complete && places.every(({ spec }) => heldBack(gate, spec) === undefined);
-    },
-  };
+  return gate.complete && places.every(({ spec }) => heldBack(gate, spec) === undefined);
 }
 
 /** Unknown is not unwanted (D-8): why this publication may not be taken down now. */
@@ -183,9 +184,14 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
   return isUnknown || isContested || isHeld || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
 }
 
-function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
+function climb(
+  input: PlanInput,
+  desired: DesiredVolume,
+  today: Today,
+  operations: Operation[],
+  waits: Wait[],
+): void {
   const { actual } = input;
-  const today = todayOf(input, input.needs);
   if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual, today)) {
     const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
     for (const publication of places) {
@@ -195,7 +201,7 @@ function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[]
     return;
   }
   // Without its driver the rungs of the last time tell what would come next.
-  const { next, refused } = nextClimb(input, input.needs ?? actual?.needs, desired);
+  const { next, refused } = nextClimb(input, desired, { ...today, needs: input.needs ?? actual?.needs });
   waits.push(...refused);
   if (next.length === 0) return;
   const blocked = desired.blocked ?? whyAttachmentUnknown(input.gate, actual);
@@ -212,9 +218,7 @@ interface Climb {
   readonly refused: readonly Wait[];
 }
 
-function nextClimb(input: PlanInput, needs: Needs | undefined, desired: DesiredVolume): Climb {
-  const { volume, actual, gate } = input;
-  const today = todayOf(input, needs);
+function nextClimb({ volume, actual, gate }: PlanInput, desired: DesiredVolume, today: Today): Climb {
   const missing = [...desired.publications.values()].filter((wanted) => {
     const { key } = wanted.spec;
     const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key, today);
@@ -246,14 +250,14 @@ function nextClimb(input: PlanInput, needs: Needs | undefined, desired: DesiredV
   };
   // Nothing is set up from a dead stage; who has it surely may be refreshed, which takes nothing away.
   if (isStageDead(actual)) return { next: publishOf(volume, arriving), refused };
-  const isStageDue = isDue(needs?.stage, actual?.staged);
+  const isStageDue = isDue(today.needs?.stage, actual?.staged);
   // A stage that came late, when the volume was detached already, is repeated with the attachment or not at all.
-  const isDetached = needs?.attach === true && actual?.attached.kind !== 'present';
-  if (isDue(needs?.attach, actual?.attached) || (isStageDue && isDetached))
+  const isDetached = today.needs?.attach === true && actual?.attached.kind !== 'present';
+  if (isDue(today.needs?.attach, actual?.attached) || (isStageDue && isDetached))
     return { next: [{ kind: 'attach', volume }], refused };
   if (isStageDue) return { next: [{ kind: 'stage', volume }], refused };
   const publish = publishOf(volume, arriving);
-  const growth = isGrowthDue(needs, desired, actual);
+  const growth = isGrowthDue(today.needs, desired, actual);
   // Before the first place, a volume too small is grown first; one that is used is grown beside what else there is.
   if (growth === 'first') return { next: [{ kind: 'expand', volume }], refused };
   return { next: growth === 'beside' ? [...publish, { kind: 'expand', volume }] : publish, refused };

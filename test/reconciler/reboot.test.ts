@@ -1,6 +1,8 @@
 /** What an agent makes of what stood before a reboot. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Needs } from '../../plugins/plugin.ts';
+import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { createBench, layout, onlyRecord } from './bench.ts';
 import { wanted, wish } from './world.ts';
@@ -9,10 +11,10 @@ const HOUR_MS = 3_600_000;
 
 const needsOn = (node: string) => ({ attach: true, node, stage: true, expand: false }) as const;
 
-test('DR-17: what was attached under the name of before the reboot is detached, and attached anew', async () => {
+/** A reconciler after a reboot, of what the one before had set up as it was wished. */
+async function afterReboot(desired: DesiredState, needs?: Needs) {
   const before = createBench({ resyncMs: 1e9 });
-  before.plugins.needs = needsOn('node-1');
-  const desired = wish([wanted('data', ['web'])]);
+  if (needs !== undefined) before.plugins.needs = needs;
   before.reconciler.setDesired(desired);
   await before.host.advance(1_000);
   const record = onlyRecord(before.host);
@@ -20,7 +22,12 @@ test('DR-17: what was attached under the name of before the reboot is detached, 
   const recovered = recover({
     ...{ records: [record], table: undefined, shown: new Map(), bootId: 'boot-2', layout },
   });
-  const { plugins, reconciler, host } = createBench({ recovered, resyncMs: 1e9 });
+  return createBench({ recovered, resyncMs: 1e9 });
+}
+
+test('DR-17: what was attached under the name of before the reboot is detached, and attached anew', async () => {
+  const desired = wish([wanted('data', ['web'])]);
+  const { plugins, reconciler, host } = await afterReboot(desired, needsOn('node-1'));
   plugins.needs = needsOn('node-2');
   // The storage knows the old name no more: to attach there is in vain.
   plugins.fault = (kind) =>
@@ -38,18 +45,10 @@ test('DR-17: what was attached under the name of before the reboot is detached, 
   await reconciler.stop(0);
 });
 
-/** What is there after a reboot of what a pod had, whose volume is wished otherwise since, and who else is. */
+/** What is done after a reboot for a volume that is wished otherwise since. */
 async function wishedOtherwise(complete: boolean): Promise<readonly string[]> {
-  const before = createBench({ resyncMs: 1e9 });
   const first = wanted('data', ['web']);
-  before.reconciler.setDesired(wish([first]));
-  await before.host.advance(1_000);
-  const record = onlyRecord(before.host);
-  await before.reconciler.stop(0);
-  const recovered = recover({
-    ...{ records: [record], table: undefined, shown: new Map(), bootId: 'boot-2', layout },
-  });
-  const { plugins, reconciler, host } = createBench({ recovered, resyncMs: 1e9 });
+  const { plugins, reconciler, host } = await afterReboot(wish([first]));
   const otherwise = { ...first, spec: { ...first.spec, mountOptions: ['noatime'] } } as typeof first;
   reconciler.setDesired({ ...wish([otherwise]), complete });
   await host.advance(HOUR_MS);

@@ -2,10 +2,8 @@
 import type { VolumeCall, VolumeSecrets } from '../../plugin.ts';
 import { type SecretData, Sensitive } from '../../secret/sensitive.ts';
 import type { CsiVolumeSpec } from '../../volume.ts';
-import type { CallContext } from '../wire/status.ts';
+import type { Hidden } from '../wire/status.ts';
 import type { SecretMemory } from './secret-memory.ts';
-
-export type Hidden = Pick<CallContext, 'secrets' | 'mayHoldOthers'>;
 
 /** A volume as it stands, and what the wish has for it now. */
 export interface KnownVolume extends Pick<VolumeCall, 'secrets'> {

@@ -17,7 +17,7 @@ import {
 } from '../wire/generated/csi.ts';
 import { RegistrationService } from '../wire/generated/pluginregistration.ts';
 import { topologyBreach } from './topology-label.ts';
-import { type CallContext, failureOf, methodName, shown, STATUS_UNIMPLEMENTED } from '../wire/status.ts';
+import { failureOf, type Hidden, methodName, shown, STATUS_UNIMPLEMENTED } from '../wire/status.ts';
 
 /** The kubelet's own. */
 const GET_INFO_MS = 1_000;
@@ -31,7 +31,7 @@ const NODE_ID_BYTES_MAX = 256;
 /** Who asks, and what it knows that drivers were given: it is taken out of what they answer. By default nothing. */
 export interface Questioner extends Pick<Host, 'call' | 'nowMs'> {
   /** Undefined: any of them. */
-  readonly hidden?: (driver?: string) => Pick<CallContext, 'secrets' | 'mayHoldOthers'>;
+  readonly hidden?: (driver?: string) => Hidden;
 }
 
 /** Who has said its name itself was given what is its own; too many secrets would hide all that it says. */

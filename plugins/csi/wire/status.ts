@@ -5,16 +5,20 @@ import { printable } from '../../../mount/text/printable.ts';
 import { withoutSecretValues } from '../../secret/secret-forms.ts';
 import type { SecretData } from '../../secret/sensitive.ts';
 
-export interface CallContext {
+/** What must not be shown of what a driver says. */
+export interface Hidden {
+  /** All secrets that it was given; their values are taken out. */
+  readonly secrets: readonly (SecretData | undefined)[];
+  /** The driver may know others, that cannot be taken out: of what it says nothing is shown. By default not. */
+  readonly mayHoldOthers?: boolean;
+}
+
+export interface CallContext extends Hidden {
   readonly driver: string;
   /** As methodName gives it. */
   readonly method: string;
   /** A failed climbing call may have had no effect; of a failed teardown call nothing is ever certain. */
   readonly direction: 'climbing' | 'teardown';
-  /** All secrets the call carried; their values are taken out of the message. */
-  readonly secrets: readonly (SecretData | undefined)[];
-  /** The driver may know others, that cannot be taken out: of what it says nothing is shown. By default not. */
-  readonly mayHoldOthers?: boolean;
 }
 
 interface Meaning {
@@ -75,11 +79,8 @@ export function failureOf(reply: NotOk, context: CallContext): Failure {
   };
 }
 
-/** What a driver said in an answer that is OK, without the secrets that it may know. */
-export function sayable(
-  text: string,
-  { secrets, mayHoldOthers = false }: Pick<CallContext, 'secrets' | 'mayHoldOthers'>,
-): string {
+/** What a driver said, without the secrets that it may know. */
+export function sayable(text: string, { secrets, mayHoldOthers = false }: Hidden): string {
   if (text === '') return text;
   return mayHoldOthers ? NOT_SHOWN : redacted(text, secrets);
 }
