@@ -131,6 +131,8 @@ export interface Failure {
   readonly death?: DeathCause;
   /** What was to be there before anything was done was not: whoever expected it looks for himself. */
   readonly isUnexpected?: true;
+  /** Nobody was asked in time, since all who could ask wait for others: it says nothing of what was to be asked. */
+  readonly isUnasked?: true;
   /** Nobody heard how a call of a driver ended, so its effect may come minutes from now. */
   readonly unanswered?: true;
 }

@@ -275,6 +275,15 @@ test('since when an answer is owed is told, until there is one, and told to who 
   assert.deepEqual(one.events, ['volume question unanswered', 'volume question answered']);
 });
 
+test('who was not asked because all who could ask wait for others owes no answer, and the reason is told', async () => {
+  const one = world([volume('1')]);
+  one.answer(() => fail({ code: 'deadline-passed', message: 'no turn', effect: 'none', isUnasked: true }));
+  await one.run(5_000 + PERIOD_MS);
+  assert.equal(one.asked.length, 2, 'asked in each period');
+  const { unansweredSinceMs, failure } = one.of('1') ?? assert.fail();
+  assert.deepEqual([unansweredSinceMs, failure?.message], [undefined, 'no turn']);
+});
+
 test('one that is still open is owed as well, when it takes longer than a question may', async () => {
   const one = world([volume('1')]);
   one.answer(() => 'hangs');

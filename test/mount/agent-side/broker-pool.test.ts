@@ -159,7 +159,10 @@ test('a call that waited for its turn too long has changed nothing', async (t) =
   const brokers = pool(t, { deadlineMs: START_MS_MAX, pathBrokersMax: 1 });
   await answer(brokers, FINE);
   const hung = brokers.call('removeTree', { path: HANG });
-  assert.deepEqual(verdict(await brokers.call('removeFile', { path: FINE })), ['deadline-passed', 'none']);
+  const waited = await brokers.call('removeFile', { path: FINE });
+  assert.deepEqual(verdict(waited), ['deadline-passed', 'none']);
+  assert.ok(!waited.ok && waited.failure.isUnasked === true);
+  assert.match(waited.failure.message, /had no turn: too many .* do not answer/);
   void hung;
 });
 
