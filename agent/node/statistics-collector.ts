@@ -284,8 +284,8 @@ function isUnanswered(answer: Result<VolumeStatistics | 'busy'>): boolean {
   return answer.value !== 'busy' && answer.value.failure !== undefined && isDeadline(answer.value.failure);
 }
 
-function isDeadline({ code }: Failure): boolean {
-  return code === 'driver-deadline' || code === 'deadline-passed';
+function isDeadline({ code, isUnasked }: Failure): boolean {
+  return (code === 'driver-deadline' || code === 'deadline-passed') && isUnasked !== true;
 }
 
 /** Nothing said and nothing wrong are the same here: otherwise every first answer would be news. */

@@ -84,5 +84,5 @@ class OpenQuestion {
 
 function noTurn(path: AbsolutePath): Answer {
   const message = `nobody could look at ${path}: too many file systems do not answer`;
-  return fail({ code: 'deadline-passed', message, effect: 'none', blocker: path });
+  return fail({ code: 'deadline-passed', message, effect: 'none', blocker: path, isUnasked: true });
 }

@@ -4,7 +4,13 @@ import { type Effect, type FailureCode, fail, type Result } from '../failure.ts'
 
 /** No broker had it yet. */
 export function failUnbegun(call: PathCall, code: FailureCode): Result<never> {
-  return failCall(call, code, 'none');
+  return code === 'deadline-passed' ? failUnasked(call) : failCall(call, code, 'none');
+}
+
+function failUnasked(call: PathCall): Result<never> {
+  const about = aboutOf(call.args);
+  const message = `${nameOf(call)} ${about} had no turn in time: other calls do not end`;
+  return fail({ code: 'deadline-passed', message, effect: 'none', blocker: about, isUnasked: true });
 }
 
 /** Its broker has ended under it. */
@@ -14,8 +20,7 @@ export function failLost(call: PathCall, code: FailureCode): Result<never> {
 
 function failCall(call: PathCall, code: FailureCode, effect: Effect): Result<never> {
   const about = aboutOf(call.args);
-  const what = call.kind === 'transition' ? call.args.name : call.kind;
-  const message = `${what} ${about} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`;
+  const message = `${nameOf(call)} ${about} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`;
   return fail({ code, message, effect, blocker: about });
 }
 
@@ -23,6 +28,10 @@ const WHAT_HAPPENED: Partial<Record<FailureCode, string>> = {
   'deadline-passed': 'took too long',
   'no-longer-wanted': 'is not wanted any more',
 };
+
+function nameOf(call: PathCall): string {
+  return call.kind === 'transition' ? call.args.name : call.kind;
+}
 
 function aboutOf(args: PathCall['args']): string {
   if ('path' in args) return args.path;

@@ -162,7 +162,7 @@ test('a call that waited for its turn too long has changed nothing', async (t) =
   const waited = await brokers.call('removeFile', { path: FINE });
   assert.deepEqual(verdict(waited), ['deadline-passed', 'none']);
   assert.ok(!waited.ok && waited.failure.isUnasked === true);
-  assert.match(waited.failure.message, /had no turn: too many .* do not answer/);
+  assert.match(waited.failure.message, /had no turn in time/);
   void hung;
 });
 
