@@ -687,4 +687,9 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 109486603,
     sentence: 'a place of another boot that is wanted otherwise goes first, whatever kind of volume it is of',
   },
+  {
+    seed: 1382269414,
+    sentence:
+      'a volume is proven clean beside another one whose device had its number, has gone, and is held below the next',
+  },
 ];

@@ -145,9 +145,9 @@ export class SimDevices {
     return this.#holds.some((one) => one.mount === mount);
   }
 
-  /** Processes, then loop devices. */
-  usersOf(device: DeviceNumber): string[] {
-    const loops = this.#holds.filter((one) => one.device === device);
+  /** Processes, then loop devices; those `isSeen` alone, where somebody looks. */
+  usersOf(device: DeviceNumber, isSeen: (hold: Hold) => boolean = () => true): string[] {
+    const loops = this.#holds.filter((one) => one.device === device && isSeen(one));
     return [
       ...(this.#openers.get(device) ?? []),
       ...loops.map(({ loop, shown }) => `${loop} (holds ${shown})`),

@@ -39,7 +39,7 @@ import {
 } from './file-tree.ts';
 import type { Random } from './random.ts';
 import { LocalDisks } from './local-disks.ts';
-import { SimDevices } from './sim-devices.ts';
+import { type Hold, SimDevices } from './sim-devices.ts';
 
 export interface Mount {
   readonly id: number;
@@ -332,13 +332,20 @@ export class SimKernel {
     return this.devices.hold(path, device, at.mount) ? undefined : 'EIO';
   }
 
-  /** Everybody who uses the device, as `Host.findDeviceUsers` puts it. */
+  /**
+   * Everybody who uses the device, as `Host.findDeviceUsers` puts it. Of a device that has gone from the machine
+   * nothing is left but the path of a loop device, and that leads to what is bound there since (seed 1382269414).
+   */
   usersOf(device: DeviceNumber): string[] {
+    const isSeen = ({ shown }: Hold): boolean => {
+      const at = this.devices.has(device) ? 'there' : this.walk(shown as AbsolutePath);
+      return typeof at === 'string' || (at.inode.block ?? device) === device;
+    };
     return [
       ...this.#mounts
         .filter(({ fileSystem }) => fileSystem.device === device)
         .map(({ target }) => `mount ${target}`),
-      ...this.devices.usersOf(device),
+      ...this.devices.usersOf(device, isSeen),
     ];
   }
 
