@@ -105,6 +105,21 @@ test('what others have written stays: entries, ids, and a label with another val
   assert.match(world.warned().join(), /topology value collision: .*says .*zone=a, and the Node has .*zone=b/);
 });
 
+test('a label that came to agree with its driver and differs again is told again', async () => {
+  const world = await begun();
+  const collisions = () => world.warned().filter((text) => text.includes('topology value collision')).length;
+  const counts: number[] = [];
+  for (const [volumesMax, value] of ['b', 'b', 'a', 'b'].entries()) {
+    const node = world.store.get(NODES, NODE);
+    world.store.put(NODES, { ...node, metadata: { ...metadataOf(node), labels: { [ZONE]: value } } });
+    await world.clock.go(SECOND_MS);
+    world.drivers.register({ ...ONE, volumesMax });
+    await world.clock.go(SECOND_MS);
+    counts.push(collisions());
+  }
+  assert.deepEqual(counts, [1, 1, 1, 2]);
+});
+
 test('an object of an earlier Node is made anew, and what the server refuses is tried again and told', async () => {
   const world = await begun(
     ({ store }) =>
