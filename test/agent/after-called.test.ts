@@ -61,6 +61,13 @@ test('what no cluster has attached waits for a driver that can detach it, or for
   assert.equal(grants.inUse.size, 0);
 });
 
+test('an attachment that is seen while its detach waits ends the wait, though no pod wants the volume', async () => {
+  const { world, volume, grants } = await leftToTheCluster({});
+  world.write({ ...STORAGE, ...ATTACHED });
+  await until('it is detached', () => volume() === undefined);
+  assert.equal(grants.inUse.size, 0);
+});
+
 test('what the cluster has attached under another node id waits for a driver that can detach it', async () => {
   const { grants, reason } = await leftToTheCluster(ATTACHED, 'node-2');
   assert.match(reason, /attached by a call .* no controller service/);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Needs } from '../../plugins/plugin.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
+import type { PodUid } from '../../plugins/volume.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { createBench, layout, onlyRecord } from './bench.ts';
 import { wanted, wish } from './world.ts';
@@ -45,22 +46,59 @@ test('DR-17: what was attached under the name of before the reboot is detached, 
   await reconciler.stop(0);
 });
 
-/** What is done after a reboot for a volume that is wished otherwise since. */
-async function wishedOtherwise(complete: boolean): Promise<readonly string[]> {
-  const first = wanted('data', ['web']);
-  const { plugins, reconciler, host } = await afterReboot(wish([first]));
-  const otherwise = { ...first, spec: { ...first.spec, mountOptions: ['noatime'] } } as typeof first;
-  reconciler.setDesired({ ...wish([otherwise]), complete });
+const FIRST = wanted('data', ['web']);
+type Wanted = typeof FIRST;
+
+/** What is done after a reboot for a volume that is wished otherwise since, at first and when all has been read. */
+async function wishedOtherwise(otherwise: Wanted, gate: Partial<DesiredState> = {}) {
+  const { plugins, reconciler, host } = await afterReboot(wish([FIRST]));
+  reconciler.setDesired({ ...wish([otherwise]), ...gate });
   await host.advance(HOUR_MS);
+  const made = () => plugins.made.splice(0).map(({ kind }) => kind);
+  const [first, waits] = [made(), reconciler.obstacles().map(({ kind }) => kind)];
+  reconciler.setDesired(wish([otherwise]));
+  await host.advance(HOUR_MS);
+  const then = made();
   assert.deepEqual(reconciler.obstacles(), []);
+  const [volume] = reconciler.actual().values();
+  const [place] = volume?.publications.values() ?? [];
   await reconciler.stop(0);
-  return plugins.made.map(({ kind }) => kind);
+  return { first, waits, then, volume: volume?.spec, place: place?.spec };
 }
 
+const WITH_OPTIONS = { ...FIRST, spec: { ...FIRST.spec, mountOptions: ['noatime'] } } as Wanted;
+const AS_DEVICE = { ...FIRST, spec: { ...FIRST.spec, mode: 'Block' } } as Wanted;
+const READ_ONLY: Wanted = {
+  ...FIRST,
+  publications: new Map(
+    [...FIRST.publications].map(([key, one]) => [key, { ...one, spec: { ...one.spec, readOnly: true } }]),
+  ),
+};
+const UNREAD = { complete: false };
+const FROZEN = { frozenPods: new Set(['web' as PodUid]) };
+
 test('DR-17: what is wished otherwise since the reboot is made anew, as no pod has it', async () => {
-  assert.deepEqual(await wishedOtherwise(true), ['unpublish', 'unstage', 'stage', 'publish']);
+  const { first } = await wishedOtherwise(WITH_OPTIONS);
+  assert.deepEqual(first, ['unpublish', 'unstage', 'stage', 'publish']);
 });
 
 test('DR-17: while a source is unread it is set up as it was: who has the cluster may wait for that pod', async () => {
-  assert.deepEqual(await wishedOtherwise(false), ['stage', 'publish']);
+  const { first, waits } = await wishedOtherwise(WITH_OPTIONS, UNREAD);
+  assert.deepEqual([first, waits], [['stage', 'publish'], []]);
 });
+
+test('DR-17: a pod is given no files for a device, whatever is unread: it waits, and is told that', async () => {
+  const { first, waits, then, volume } = await wishedOtherwise(AS_DEVICE, UNREAD);
+  assert.deepEqual([first, waits], [[], ['gate-closed']]);
+  assert.deepEqual(then, ['unpublish', 'unstage', 'stage', 'publish']);
+  assert.ok(volume?.kind === 'csi' && volume.mode === 'Block');
+});
+
+for (const [name, gate] of Object.entries({ unread: UNREAD, frozen: FROZEN }))
+  test(`DR-17: a pod that is to read only by now is never given what it may write: ${name}`, async () => {
+    const { then, place } = await wishedOtherwise(READ_ONLY, gate);
+    assert.deepEqual(
+      [then.filter((kind) => kind !== 'stage'), place?.readOnly],
+      [['unpublish', 'publish'], true],
+    );
+  });

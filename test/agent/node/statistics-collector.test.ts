@@ -284,6 +284,21 @@ test('who was not asked because all who could ask wait for others owes no answer
   assert.deepEqual([unansweredSinceMs, failure?.message], [undefined, 'no turn']);
 });
 
+test('who owes an answer still owes it, and is asked no sooner, when the next question had no turn', async () => {
+  const one = world([volume('1')]);
+  one.answer(() => late);
+  await one.run(5_000 + PERIOD_MS);
+  const { unansweredSinceMs, nextAskMs } = one.of('1') ?? assert.fail();
+  one.answer(() => fail({ code: 'deadline-passed', message: 'no turn', effect: 'none', isUnasked: true }));
+  await one.run((nextAskMs ?? assert.fail()) + PERIOD_MS);
+  assert.equal(one.of('1')?.unansweredSinceMs, unansweredSinceMs);
+  assert.deepEqual(one.events, ['volume question unanswered']);
+  one.answer(() => late);
+  const asked = one.asked.length;
+  await one.run(20 * PERIOD_MS);
+  assert.ok(one.asked.length - asked <= 3, 'the pauses grow as if it had been asked once');
+});
+
 test('one that is still open is owed as well, when it takes longer than a question may', async () => {
   const one = world([volume('1')]);
   one.answer(() => 'hangs');

@@ -393,6 +393,46 @@ test('quarantine overrules a frozen pod, and still waits for the layout before i
   assert.deepEqual([waiting.operations, waiting.waits.map(({ kind }) => kind)], [[], ['gate-closed']]);
 });
 
+test('what nobody has and stands as no pod can have it goes first, and says what that waits for', () => {
+  const want = wanted('data', ['web']);
+  const asDevice = { ...want, spec: { ...want.spec, mode: 'Block' } } as DesiredVolume;
+  const { operations, waits } = plan(asDevice, actual('data', { staged: 'present' }), STAGED, {
+    ...OPEN,
+    complete: false,
+  });
+  assert.deepEqual(
+    waits.map(({ kind, operation }) => [kind, operation]),
+    [
+      ['gate-closed', 'unstage'],
+      ['blocked', 'publish'],
+    ],
+  );
+  assert.deepEqual(operations, []);
+  assert.match(waits[1]?.failure?.message ?? '', /no pod has it: it is taken down first/);
+});
+
+test('what is mended for a pod that was never told of its place is done, whichever other pod is kept', () => {
+  const want = wanted('data', ['web', 'old']);
+  const { key } = place('web', 'data');
+  const mine = want.publications.get(key) ?? assert.fail();
+  const now = actual('data', { staged: 'present', pods: { old: 'present', web: 'unsure' } });
+  const there = now.publications.get(key) ?? assert.fail();
+  const untold = {
+    ...now,
+    publications: new Map(now.publications).set(key, { ...there, untold: true as const }),
+  };
+  const gate = { ...OPEN, frozenPods: new Set(['old' as PodUid]) };
+  const fsGroup = { gid: 7, policy: 'Always' } as const;
+  for (const mended of [{ readOnly: true }, { fsGroup }]) {
+    const spec = { ...mine.spec, ...mended };
+    const wish = {
+      ...want,
+      publications: new Map(want.publications).set(key, { ...mine, spec }),
+    } as DesiredVolume;
+    assert.deepEqual(plan(wish, untold, STAGED, gate).operations, [unpublish('web')], JSON.stringify(mended));
+  }
+});
+
 test('an inline volume that its driver has ended goes before it is set up again, and only its own place', () => {
   const now = actual('data', { pods: { web: 'unsure', api: 'present' } });
   const key = place('web', 'data').key;
