@@ -49,6 +49,7 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       return trouble.takeMount();
     case 'recordDamaged':
       if (!trouble.damageRecord()) return;
+      world.told.recordDamaged();
       // An operator's word is nowhere else than in the record.
       world.quarantine.forgetAll();
       sim.forgetLostRefusals();

@@ -692,4 +692,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a volume is proven clean beside another one whose device had its number, has gone, and is held below the next',
   },
+  {
+    seed: 222428499,
+    sentence:
+      'a place of which a damaged record does not tell any more that its pod has it may go, when nothing is there',
+  },
 ];

@@ -34,7 +34,7 @@ export class ToldPlaces {
   readonly #seen = new Map<VolumeId, ActualVolume>();
   /** When a pod was told first of the places that begin there. */
   readonly #sinceMs = new Map<AbsolutePath | undefined, number>();
-  /** Nothing but what is mounted there may say so to this life: the one before ended a moment after it had told. */
+  /** Nothing but what is mounted there may say so: the life before ended a moment after, or a record was damaged. */
   readonly #unwritten = new Set<readonly AbsolutePath[]>();
 
   /** `mountAt`: what is mounted there now; its number may be that of another one that has gone. */
@@ -78,6 +78,11 @@ export class ToldPlaces {
     for (const places of this.#told.values())
       for (const paths of places.values())
         if ((this.#sinceMs.get(paths[0]) ?? recentMs) > recentMs) this.#unwritten.add(paths);
+  }
+
+  /** A record may tell now of a moment before (seed 222428499). */
+  recordDamaged(): void {
+    for (const places of this.#told.values()) for (const paths of places.values()) this.#unwritten.add(paths);
   }
 
   /** And it was mounted, and that has gone or is another one. */

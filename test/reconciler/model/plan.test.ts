@@ -422,7 +422,7 @@ test('what is mended for a pod that was never told of its place is done, whichev
     publications: new Map(now.publications).set(key, { ...there, untold: true as const }),
   };
   const gate = { ...OPEN, frozenPods: new Set(['old' as PodUid]) };
-  const fsGroup = { gid: 7, policy: 'Always' } as const;
+  const fsGroup = { gid: 7, changePolicy: 'Always' } as const;
   for (const mended of [{ readOnly: true }, { fsGroup }]) {
     const spec = { ...mine.spec, ...mended };
     const wish = {
