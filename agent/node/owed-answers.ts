@@ -17,6 +17,9 @@ export interface Owed {
   readonly nextAskMs: number | undefined;
 }
 
+/** `answered`: the other side has ended it, well or not. `unasked`: it was not even asked, so it owes what it owed. */
+export type Ending = 'answered' | 'unanswered' | 'unasked';
+
 /**
  * Guarantees: while a question is open no other is asked. A driver may be at work on one that it did not answer in
  * time, so the next comes after 5 minutes, then twice as long each time, up to an hour; or with a new driver instance.
@@ -24,8 +27,7 @@ export interface Owed {
 export interface OwedAnswers {
   mayAsk(key: string): boolean;
   begin(key: string, lane: string): void;
-  /** `answered`: the other side has ended it, well or not. */
-  end(key: string, answered: boolean): void;
+  end(key: string, ending: Ending): void;
   /** Questions of a lane that are open, and how many of them are younger than a second. */
   openIn(lane: string): { readonly all: number; readonly fresh: number };
   /** Undefined: nothing is owed. */
@@ -61,10 +63,6 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
   const open = new Map<string, Set<Entry>>();
   const isKnownLife = createLives();
 
-  function reaskAfterMs(unanswered: number): number {
-    return Math.max(periodMs, doubledMs(unanswered, REASK));
-  }
-
   function owedOf(entry: Entry | undefined): Owed | undefined {
     if (entry === undefined) return undefined;
     const isLate = entry.isOpen && clock.nowMs() - entry.askedMs > OWED_AFTER_MS;
@@ -86,24 +84,15 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
       entries.set(key, entry);
       open.set(lane, (open.get(lane) ?? new Set()).add(entry));
     },
-    end(key, answered) {
+    end(key, ending) {
       const entry = entries.get(key);
       if (entry === undefined) return;
       entry.isOpen = false;
       const inLane = open.get(entry.lane);
       inLane?.delete(entry);
       if (inLane?.size === 0) open.delete(entry.lane);
-      const { sinceMs } = entry;
-      if (answered) {
-        entry.unanswered = 0;
-        entry.sinceMs = undefined;
-        if (sinceMs !== undefined) onOwed(key, 'ends');
-        return;
-      }
-      entry.unanswered += 1;
-      entry.sinceMs = sinceMs ?? entry.askedMs;
-      entry.nextAskMs = entry.askedMs + reaskAfterMs(entry.unanswered);
-      if (sinceMs === undefined) onOwed(key, 'begins');
+      const owed = settle(entry, ending, periodMs);
+      if (owed !== undefined) onOwed(key, owed);
     },
     openIn(lane) {
       const nowMs = clock.nowMs();
@@ -129,6 +118,25 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
       }
     },
   };
+}
+
+/** What begins or ends to be owed by it. */
+function settle(entry: Entry, ending: Ending, periodMs: number): 'begins' | 'ends' | undefined {
+  const { sinceMs, askedMs } = entry;
+  switch (ending) {
+    case 'answered':
+      entry.unanswered = 0;
+      entry.sinceMs = undefined;
+      return sinceMs === undefined ? undefined : 'ends';
+    case 'unanswered':
+      entry.unanswered += 1;
+      entry.sinceMs = sinceMs ?? askedMs;
+      entry.nextAskMs = askedMs + Math.max(periodMs, doubledMs(entry.unanswered, REASK));
+      return sinceMs === undefined ? 'begins' : undefined;
+    case 'unasked':
+      if (sinceMs !== undefined) entry.nextAskMs = askedMs + periodMs;
+      return undefined;
+  }
 }
 
 /** Learns the life of a lane, and answers whether it was known. */

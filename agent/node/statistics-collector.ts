@@ -12,7 +12,7 @@ import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { createOwedAnswers, type OwedAnswers } from './owed-answers.ts';
+import { createOwedAnswers, type Ending, type OwedAnswers } from './owed-answers.ts';
 
 export interface StatisticsCollectorParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
@@ -203,7 +203,7 @@ class PeriodicCollector implements StatisticsCollector {
     const answer = await plugin.statistics(call);
     if (this.#isStopped) return;
     if (this.#entries.get(id) === entry) this.#take(entry, answer);
-    this.#owed.end(id, !isUnanswered(answer));
+    this.#owed.end(id, endingOf(answer));
   }
 
   #isFull(lane: string, key: string): boolean {
@@ -242,7 +242,7 @@ class PeriodicCollector implements StatisticsCollector {
     const answer = await this.#parts.storage.health(driver);
     if (this.#isStopped) return;
     if (answer.ok) this.#learnStorage(driver, answer.value);
-    this.#owed.end(key, answer.ok || !isDeadline(answer.failure));
+    this.#owed.end(key, answer.ok ? 'answered' : endingBy(answer.failure));
   }
 
   #learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
@@ -278,14 +278,17 @@ function isAsItWas(now: ActualVolume | undefined, before: ActualVolume): boolean
   });
 }
 
-/** Its time was up: whoever was asked may be at work on it still. */
-function isUnanswered(answer: Result<VolumeStatistics | 'busy'>): boolean {
-  if (!answer.ok) return isDeadline(answer.failure);
-  return answer.value !== 'busy' && answer.value.failure !== undefined && isDeadline(answer.value.failure);
+function endingOf(answer: Result<VolumeStatistics | 'busy'>): Ending {
+  if (!answer.ok) return endingBy(answer.failure);
+  return answer.value === 'busy' || answer.value.failure === undefined
+    ? 'answered'
+    : endingBy(answer.value.failure);
 }
 
-function isDeadline({ code, isUnasked }: Failure): boolean {
-  return (code === 'driver-deadline' || code === 'deadline-passed') && isUnasked !== true;
+/** Its time was up: whoever was asked may be at work on it still. */
+function endingBy({ code, isUnasked }: Failure): Ending {
+  if (code !== 'driver-deadline' && code !== 'deadline-passed') return 'answered';
+  return isUnasked === true ? 'unasked' : 'unanswered';
 }
 
 /** Nothing said and nothing wrong are the same here: otherwise every first answer would be news. */

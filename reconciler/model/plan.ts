@@ -86,7 +86,7 @@ export interface PlanInput {
 export function planVolume(input: PlanInput): VolumePlan {
   const operations: Operation[] = [];
   const waits: Wait[] = [];
-  const today: Today = { needs: input.needs, mayRenew: mayAllGo(input) };
+  const today = todayOf(input);
   if (input.actual !== undefined) {
     if (input.quarantine === undefined) descend(input, input.actual, today, operations, waits);
     else cleanUp(input, input.actual, operations, waits);
@@ -168,9 +168,9 @@ function stepsOfCleaning(volume: VolumeId, actual: ActualVolume): readonly Opera
   return actual.quarantine?.verified === false ? [{ kind: 'clean', volume }] : [];
 }
 
-function mayAllGo({ gate, actual }: PlanInput): boolean {
-  const places = [...(actual?.publications.values() ?? [])];
-  return gate.complete && places.every(({ spec }) => heldBack(gate, spec) === undefined);
+function todayOf({ needs, gate, actual }: PlanInput): Today {
+  const mayGo: Today['mayGo'] = ({ spec }) => heldBack(gate, spec) === undefined;
+  return { needs, mayGo, mayRenew: gate.complete && [...(actual?.publications.values() ?? [])].every(mayGo) };
 }
 
 /** Unknown is not unwanted (D-8): why this publication may not be taken down now. */

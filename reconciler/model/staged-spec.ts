@@ -96,9 +96,10 @@ export function fieldsWantedOtherwise(
 export interface Today {
   /** What its driver says now. */
   readonly needs: Needs | undefined;
+  readonly mayGo: (place: ActualPublication) => boolean;
   /**
-   * All that is there of the volume may be taken down. Else it is set up as it was where that still means the same
-   * volume: who is to say that it may be taken down may wait for its pod.
+   * All that is there of the volume may be taken down. Else it is set up as it was where a pod can have that: who is to
+   * say that it may be taken down may wait for its pod (D-133).
    */
   readonly mayRenew: boolean;
 }
@@ -110,7 +111,7 @@ function whatIsOtherwise(
   { needs: today, mayRenew }: Today,
 ): readonly string[] {
   return [
-    ...(mayRenew ? fieldsWantedOtherwise(known, desired.spec) : []),
+    ...fieldsWantedOtherwise(known, desired.spec).filter((field) => mayRenew || excludes(known, field)),
     ...(isContextOther(desired, known) ? ['publish context'] : []),
     ...(isNodeOther(today, known) ? ['node id'] : []),
     ...(mayRenew && isGroupOther(desired, known, today) ? ['fsGroup'] : []),
@@ -154,12 +155,11 @@ export function isToBeGivenBack(
   return (
     isSurplus(desired, known, key) ||
     needsRestage(desired, known, today) ||
+    unservedField(desired, known) !== undefined ||
     isContextOther(desired, known) ||
     isConflicting(there.presence) ||
-    (today.mayRenew &&
-      (unservedField(desired, known) !== undefined ||
-        there.spec.readOnly !== wanted.spec.readOnly ||
-        !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup)))
+    there.spec.readOnly !== wanted.spec.readOnly ||
+    (today.mayGo(there) && !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup))
   );
 }
 
@@ -196,10 +196,11 @@ function fieldsKept({ reconstructed, spec }: ActualVolume): readonly SpecField[]
 
 /** Files are no device, a label is the wrong one, and what is for one pod or for readers is not for this one. */
 function unservedField(desired: DesiredVolume, known: ActualVolume): SpecField | undefined {
-  const { spec } = known;
-  return fieldsWantedOtherwise(known, desired.spec).find(
-    (field) => ruleOf(spec, field).excludes?.(spec) === true,
-  );
+  return fieldsWantedOtherwise(known, desired.spec).find((field) => excludes(known, field));
+}
+
+function excludes({ spec }: ActualVolume, field: SpecField): boolean {
+  return ruleOf(spec, field).excludes?.(spec) === true;
 }
 
 /** Undefined when what stands will do for a pod that comes. */

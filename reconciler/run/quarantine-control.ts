@@ -34,7 +34,7 @@ export interface QuarantineControlParts {
   readonly needsOf: (spec: VolumeSpec) => Needs | undefined;
   /** Nothing of it is to be remembered; settles when its record is erased. */
   readonly forget: (volume: VolumeId) => Promise<Result<void>>;
-  /** The quarantine of a volume began or ended. */
+  /** The quarantine of a volume began or ended, or it was learnt under which attachment it is here. */
   readonly onChanged: (volume: VolumeId) => void;
 }
 
@@ -157,7 +157,7 @@ class QuarantineGateway implements QuarantineControl {
   #noteAttachment(volume: ActualVolume): void {
     const desired = this.#parts.desired();
     if (!isAttachmentToBeNoted(desired, volume)) return;
-    void this.#set({ ...volume, attachmentUid: attachmentUidNow(desired, volume.spec.id) });
+    void this.#change({ ...volume, attachmentUid: attachmentUidNow(desired, volume.spec.id) });
   }
 }
 
