@@ -697,4 +697,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a place of which a damaged record does not tell any more that its pod has it may go, when nothing is there',
   },
+  {
+    seed: 222461044,
+    sentence:
+      'a dead file system is given back where a lost call has mounted it, though its pod is to have it there',
+  },
 ];

@@ -1,0 +1,30 @@
+/** What keeps a dead file system mounted where nobody is known to have set it up. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
+import { stagingPathOf } from '../../../plugins/kinds/volume-questions.ts';
+import { createBench, layout, mountAt } from '../bench.ts';
+import { csi, place, wanted, wish } from '../world.ts';
+
+const HOUR_MS = 3_600_000;
+
+test('a file system that is made anew in vain is given back where it is mounted and no record tells of it', async () => {
+  const { host, plugins, reconciler } = createBench({ resyncMs: 1_000 });
+  const volume = csi('data');
+  const [target, other] = ['web', 'other'].map((pod) => layout.mountPoint(volume, place(pod, 'data')));
+  const staging = stagingPathOf(volume, layout);
+  assert.ok(target !== undefined && other !== undefined && staging !== undefined);
+  const dead = { ...deathFailure(staging, 'input-output'), effect: 'unknown' } as const;
+  // It lives on in the mount of a call of which every record was lost; the driver's unpublish takes that off.
+  host.entries.push(mountAt(target));
+  plugins.fault = (kind) => {
+    if (kind === 'unpublish') host.entries.splice(0, 1, mountAt(staging, 7), mountAt(target), mountAt(other));
+    return kind === 'stage' && host.entries.length === 1 ? dead : undefined;
+  };
+  reconciler.setDesired(wish([wanted('data', ['web', 'other'])]));
+  await host.advance(HOUR_MS);
+  const ways = plugins.calls.filter((call) => call.startsWith('unpublish') || call.startsWith('publish'));
+  assert.deepEqual(ways, ['unpublish web/pv-data', 'publish web/pv-data', 'publish other/pv-data']);
+  assert.deepEqual(reconciler.obstacles(), []);
+  await reconciler.stop(0);
+});
