@@ -11,6 +11,7 @@ import { createHolderWatch, type HolderWatch } from './run/holder-watch.ts';
 import { createLookout, LATE_EFFECT_MS, type Lookout } from './run/lookout.ts';
 import { createQuarantineControl, type QuarantineControl } from './run/quarantine-control.ts';
 import { createResync, type Resync } from './run/resync.ts';
+import { createUnknownPlaces } from './run/unknown-places.ts';
 
 export interface VolumeWatchParts {
   readonly parts: ReconcilerParts;
@@ -45,13 +46,17 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
   const common = { host, layout, records, log, ...shared };
   const windowMs = parts.lateEffectMs ?? LATE_EFFECT_MS;
   const lookout = createLookout({ ...common, windowMs });
+  const unknownPlaces = createUnknownPlaces(common);
   const resync = createResync({
     ...common,
     everyMs: parts.resyncMs,
     ground: parts.ground ?? FIRM_GROUND,
     verify: policy.verifyMounts,
     onDoubt: touch,
-    onTable: lookout.look,
+    onTable(table, changed) {
+      lookout.look(table, changed);
+      unknownPlaces.look(table, changed);
+    },
     onRegained: tryAgain,
     onEnd: shared.onResync,
   });
@@ -75,7 +80,12 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
 
   return {
     resync,
-    lookout,
+    lookout: {
+      ended(volume, operation, outcome) {
+        unknownPlaces.ended(volume, operation, outcome);
+        return lookout.ended(volume, operation, outcome);
+      },
+    },
     quarantineControl,
     holders,
     releases: holders,

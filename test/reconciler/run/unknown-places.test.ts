@@ -8,7 +8,7 @@ import { csi, place, wanted, wish } from '../world.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a file system that is made anew in vain is given back where it is mounted and no record tells of it', async () => {
+test('a file system that is made anew in vain is given back where it is mounted unknown to any record', async () => {
   const { host, plugins, reconciler } = createBench({ resyncMs: 1_000 });
   const volume = csi('data');
   const [target, other] = ['web', 'other'].map((pod) => layout.mountPoint(volume, place(pod, 'data')));
