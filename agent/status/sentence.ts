@@ -96,9 +96,10 @@ function blockerOf({ message, blocker }: Pick<Reason, 'message' | 'blocker'>): s
   return blocker === null || blocker === '' || message.includes(blocker) ? '' : `, blocked by ${blocker}`;
 }
 
-function blockedSentence({ code, message }: Reason, since: string, blocker: string): string {
+function blockedSentence({ code, message, ...reason }: Reason, since: string, blocker: string): string {
+  const then = reason.blocker === null ? 'after that' : 'when that pod has let go of it';
   return code === 'volume-in-use'
-    ? `waits${since} (${code}): ${message}${blocker}; it goes on by itself when that pod has let go of it`
+    ? `waits${since} (${code}): ${message}${blocker}; it goes on by itself ${then}`
     : `cannot be set up${since} (${code}): ${message}${blocker}; it goes on by itself when that is put right`;
 }
 

@@ -484,6 +484,18 @@ test('RC-18: a pod that waits for another one to let go of a ReadWriteOncePod vo
   );
 });
 
+test('a pod that waits for what no pod has to be taken down is not told to wait for a pod', () => {
+  const message = 'the volume was set up with another volume mode, and no pod has it: it is taken down first';
+  const publication = publicationKey(WEB.uid, 'data');
+  const blocked = obstacle(DATA, {
+    ...{ kind: 'blocked', code: 'volume-in-use', operation: 'publish', publication, message },
+    blocker: undefined,
+  });
+  const given = { desired: desired([wanted(DATA, WEB)]), obstacles: [blocked] };
+  const [told] = explained('default/web', given).obstacles;
+  assert.match(told?.sentence ?? '', /it is taken down first; it goes on by itself after that$/);
+});
+
 test('a running walk over the files of a volume tells how far it is', () => {
   const key = publicationKey(WEB.uid, 'data');
   const progress = 'changing the group to 2000: 12,345 entries seen';
