@@ -94,7 +94,7 @@ export class FileSystemDeaths {
    * mount before, and keeps it. After every event of an agent.
    */
   look({ reconciler }: AgentView): void {
-    const { everyMs } = this.#parts;
+    const { everyMs, kernel } = this.#parts;
     if (everyMs === 0) return;
     if (this.#reconciler !== reconciler) {
       // What a new agent finds present was told by the one before.
@@ -119,7 +119,7 @@ export class FileSystemDeaths {
       if (operation.kind !== 'publish' || phase !== 'running') continue;
       const name = nameOf(operation.volume, operation.publication);
       running.add(name);
-      if (step.kind === 'called') this.#called.set(name, step.sinceMs);
+      if (step.kind === 'called') this.#called.set(name, kernel.bootedMs + step.sinceMs);
     }
     for (const name of this.#called.keys()) if (!running.has(name)) this.#called.delete(name);
   }

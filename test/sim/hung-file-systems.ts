@@ -120,10 +120,9 @@ export class HungFileSystems {
     const rpc = RPC_OF[operation.kind];
     const backing = this.#backingOf(view, operation.volume);
     if (rpc === undefined || backing === undefined || step.kind !== 'verifying') return;
-    const nowMs = this.#parts.time.nowMs();
     const answer = work.heard(backing.handle, rpc);
     const hang = work.hangs().find(({ fileSystem }) => fileSystem === backing.fileSystem);
-    if (answer?.ok !== false || hang === undefined || nowMs - step.sinceMs <= LOOK_MS_MAX) return;
+    if (answer?.ok !== false || hang === undefined || this.#goneSince(step.sinceMs) <= LOOK_MS_MAX) return;
     this.#parts.violate('hung', `the answer to ${rpc} is not acted on: ${hang.kind} of ${hang.path} hangs`);
   }
 
@@ -135,12 +134,12 @@ export class HungFileSystems {
       const fileSystem = this.#backingOf(view, operation.volume)?.fileSystem;
       return (
         step.kind !== 'called' &&
-        nowMs - step.sinceMs > WAIT_MS_MAX &&
+        this.#goneSince(step.sinceMs) > WAIT_MS_MAX &&
         work.hangs().some((hang) => hang.fileSystem === fileSystem && nowMs - hang.sinceMs > WAIT_MS_MAX)
       );
     };
     for (const waiting of running) {
-      if (waiting.phase !== 'queued' || nowMs - waiting.sinceMs <= WAIT_MS_MAX) continue;
+      if (waiting.phase !== 'queued' || this.#goneSince(waiting.sinceMs) <= WAIT_MS_MAX) continue;
       const first = running.filter(({ lane, phase }) => lane === waiting.lane && phase === 'running');
       const hung = first.filter(isHung);
       const width = this.#parts.plan.operationsPerDriverMax;
@@ -187,6 +186,12 @@ export class HungFileSystems {
       if (nowMs - lastMs > PERIODS_MAX * periodMs)
         this.#parts.violate('unasked', `${backing.handle} was not asked about for ${nowMs - lastMs} ms`);
     }
+  }
+
+  /** Since a moment that the agent tells, which counts from the boot. */
+  #goneSince(hostMs: number): number {
+    const { time, kernel } = this.#parts;
+    return time.nowMs() - kernel.bootedMs - hostMs;
   }
 
   #handleOf(fileSystem: OpenHang['fileSystem']): string | undefined {

@@ -156,20 +156,21 @@ const POD_PATH = /\/pods\/([^/]+)\//;
 const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 
 /** When the teardown began that does something at a path of a pod; undefined: none that runs. */
-function beganAtMs({ reconciler }: AgentView, path: string): number | undefined {
+function beganAtMs(sim: Simulation, { reconciler }: AgentView, path: string): number | undefined {
   const running = reconciler.running().find(({ operation, phase }) => {
     if (operation.kind !== 'unpublish' || phase !== 'running') return false;
     const names = path.split('/');
     return operation.publication.split('/').every((name) => names.includes(name));
   });
-  return running?.begunMs;
+  return running?.begunMs === undefined ? undefined : sim.kernel.bootedMs + running.begunMs;
 }
 
 function isInQuarantine(sim: Simulation, path: string, handle: string | undefined): boolean {
   const view = sim.earlyView();
   if (view === undefined) return false;
   const isEnding = handle !== undefined && sim.life?.unanswered.has(handle) === true;
-  if (isEnding || sim.world.quarantine.hasJustEnded(beganAtMs(view, path) ?? sim.time.nowMs())) return true;
+  if (isEnding || sim.world.quarantine.hasJustEnded(beganAtMs(sim, view, path) ?? sim.time.nowMs()))
+    return true;
   const { outOfService, volumes, lostAttachments } = view.reconciler.desired();
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);
@@ -477,7 +478,7 @@ function checkObstacles(
     view.reconciler.desired().unresolved,
   ]);
   if (text.includes(CANARY)) sim.violate('INV-25', 'a secret in the obstacles');
-  if (nowMs - view.startedMs < STUCK_MS) return;
+  if (nowMs - sim.kernel.bootedMs - view.startedMs < STUCK_MS) return;
   for (const volume of view.reconciler.desired().volumes.values()) {
     for (const [key] of volume.publications) {
       const known = view.reconciler.actual().get(volume.spec.id)?.publications.get(key);

@@ -107,7 +107,7 @@ function untrueWait(sim: Simulation, view: AgentView, obstacle: Obstacle): strin
     }
     case 'waiting-retry': {
       const dueMs = obstacle.nextRetryMs;
-      return dueMs !== undefined && dueMs + LATE_MS_MAX < sim.time.nowMs()
+      return dueMs !== undefined && sim.kernel.bootedMs + dueMs + LATE_MS_MAX < sim.time.nowMs()
         ? 'the next try is due'
         : undefined;
     }

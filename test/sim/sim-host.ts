@@ -85,7 +85,6 @@ export interface SimHostParts {
   readonly doubledRoot?: boolean;
 }
 
-const WALL_START_MS = 1_767_225_600_000;
 const SLOW_MS_MAX = 60_000;
 const TWO_STEP_ANSWER = 0.2;
 const HUNG_LOOK_MS = 1_000;
@@ -121,12 +120,13 @@ const PROBE_DEADLINE_MS = 10_000;
 
 export class SimHost implements Host {
   readonly bootId: string;
+  readonly #bootedMs: number;
   readonly #parts: SimHostParts;
   readonly #pending = new Set<Pending>();
   #callsUnderWay = 0;
   /** What was looked at and done, and is not known to the agent yet (seed 411040534). */
   #answersUnderWay = 0;
-  readonly work = new OpenWork(() => this.nowMs());
+  readonly work = new OpenWork(() => this.#parts.time.nowMs());
   #alive = true;
   /** The walk is the product's own, over parts of ours. */
   readonly ownershipParts: OwnershipParts = {
@@ -151,6 +151,7 @@ export class SimHost implements Host {
   constructor(parts: SimHostParts) {
     this.#parts = parts;
     this.bootId = parts.kernel.bootId;
+    this.#bootedMs = parts.kernel.bootedMs;
   }
 
   get alive(): boolean {
@@ -176,11 +177,11 @@ export class SimHost implements Host {
   }
 
   nowMs(): number {
-    return this.#parts.time.nowMs();
+    return this.#parts.time.nowMs() - this.#bootedMs;
   }
 
   wallMs(): number {
-    return WALL_START_MS + this.#parts.time.nowMs();
+    return this.#parts.kernel.wallMs();
   }
 
   timer(delayMs: number, fire: () => void): Cancel {

@@ -78,7 +78,8 @@ const OF_ONE_MOUNT = ['nosuid', 'nodev', 'noexec', 'noatime'] as const;
 
 export class SimKernel {
   readonly #random: Random;
-  readonly #wallMs: () => number;
+  /** The time of day, by the clock of this machine. */
+  readonly wallMs: () => number;
   readonly #mounts: Mount[] = [];
   readonly #mountIds = new Set<number>();
   /** The numbers of what was mounted last at each place, and is not any more. */
@@ -97,6 +98,8 @@ export class SimKernel {
   readonly strangers = new Set<Mount>();
   #root: Mount;
   bootId = '';
+  /** When that began, of virtual time: the monotonic clock of a machine counts from there. */
+  bootedMs = 0;
   /** Counts changes of the mount table; a cheap "did anything change?". */
   mountChanges = 0;
   /** A look at them is an effect only where some do. */
@@ -110,7 +113,7 @@ export class SimKernel {
 
   constructor(random: Random, wallMs: () => number) {
     this.#random = random;
-    this.#wallMs = wallMs;
+    this.wallMs = wallMs;
     this.#disk = this.makeFileSystem('ext4', '/dev/vda1', true);
     this.#root = this.#boot();
     this.nfs = new SimNfsServer(this);
@@ -372,7 +375,7 @@ export class SimKernel {
     if (child.kind !== 'directory') return 'ENOTDIR';
     if (child.mountsOn > 0) return 'EBUSY';
     if (child.entries.size > 0) return 'ENOTEMPTY';
-    unlink(directory, name, this.#wallMs());
+    unlink(directory, name, this.wallMs());
     this.#changed(path);
     return undefined;
   }
@@ -392,7 +395,7 @@ export class SimKernel {
     if (typeof at === 'string') return at;
     if (at.child.kind === 'directory') return 'EISDIR';
     if (at.child.mountsOn > 0) return 'EBUSY';
-    unlink(at.directory, at.name, this.#wallMs());
+    unlink(at.directory, at.name, this.wallMs());
     this.#changed(path);
     return undefined;
   }
@@ -411,7 +414,7 @@ export class SimKernel {
         return sourceIsDirectory ? 'ENOTDIR' : 'EISDIR';
       if (target.child.entries.size > 0) return 'ENOTEMPTY';
     }
-    const nowMs = this.#wallMs();
+    const nowMs = this.wallMs();
     unlink(source.directory, source.name, nowMs);
     link(target.directory, target.name, source.child, nowMs);
     this.#changed(from);
@@ -612,9 +615,9 @@ export class SimKernel {
     if (typeof at === 'string') return at;
     if (at.child !== undefined) return 'EEXIST';
     if (at.mount.options.includes('ro')) return 'EROFS';
-    const inode = createInode(at.mount.fileSystem, kind, mode, this.#wallMs());
+    const inode = createInode(at.mount.fileSystem, kind, mode, this.wallMs());
     fill(inode);
-    link(at.directory, at.name, inode, this.#wallMs());
+    link(at.directory, at.name, inode, this.wallMs());
     this.#changed(path);
     return undefined;
   }

@@ -51,6 +51,7 @@ import { SimTokens } from './sim-tokens.ts';
 import { SimWorld } from './sim-world.ts';
 import { type EventWeights, type Plan, swarm } from './swarm.ts';
 import { withWalkTimes } from './walk-times.ts';
+import { drawClock, WallClock } from './wall-clock.ts';
 import { NO_TALLY, type Tally } from './tally.ts';
 import { CANARY, createTrace, type Trace } from './trace.ts';
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts';
@@ -136,6 +137,7 @@ const CLAIMS_SEED = 16_000_000_037;
 const NODE_SEED = 17_000_000_023;
 const MOVES_SEED = 20_000_000_089;
 const RECORDS_SEED = 14_000_000_029;
+const CLOCK_SEED = 21_000_000_019;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -151,6 +153,7 @@ export class Simulation {
   readonly plan: Plan;
   readonly time: VirtualTime;
   readonly trace: Trace;
+  readonly wallClock: WallClock;
   readonly kernel: SimKernel;
   readonly world: SimWorld;
   /** Undefined on a machine that is no node of one. */
@@ -216,9 +219,13 @@ export class Simulation {
     // A story is of a machine alone, but when it is about its cluster.
     const alone = { ...plan, cluster: { ...cluster, isOn: false } };
     const records = drawRecords(this.#recordsRandom.fork());
-    // What a seed is made to be about was found with files.
+    const clockRandom = createRandom(seed + CLOCK_SEED);
+    const clock = drawClock(clockRandom.fork());
+    // What a seed is made to be about was found with files, and with a clock that nobody sets.
     const isPlain = Object.keys(mutation).length === 0;
-    this.plan = withLooks(withCluster(mutation.plan?.(alone) ?? (isPlain ? { ...plan, records } : plan)));
+    this.plan = withLooks(
+      withCluster(mutation.plan?.(alone) ?? (isPlain ? { ...plan, records, clock } : plan)),
+    );
     this.#recordForm = this.plan.records.form;
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
@@ -227,7 +234,17 @@ export class Simulation {
     this.#parser = parser !== undefined && this.plan.movesEveryMs > 0 ? { ...parser, lost: 0 } : parser;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
-    this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
+    this.wallClock = new WallClock({
+      random: clockRandom,
+      time: this.time,
+      trace: this.trace,
+      plan: this.plan.clock,
+      stormy: () => this.stormy,
+      onSet: () => {
+        this.tally.clocksSet += 1;
+      },
+    });
+    this.kernel = new SimKernel(random.fork(), () => this.wallClock.wallMs());
     this.#random = random.fork();
     this.#neighbours = new Neighbours(this.kernel, this.plan.wire);
     this.cluster = this.plan.cluster.isOn ? this.#makeCluster(clusterRandom) : undefined;
@@ -299,6 +316,7 @@ export class Simulation {
     const onRejection = (reason: unknown): void => this.violate('assert', describe(reason));
     process.on('unhandledRejection', onRejection);
     try {
+      this.wallClock.boot();
       this.#boot();
       this.#scheduleEvent();
       this.absences.begin();
@@ -386,6 +404,7 @@ export class Simulation {
     this.trace.add('the storm is over');
     this.world.heal();
     this.cluster?.heal();
+    this.wallClock.heal();
     const walksMs = ((this.#calm.walkMsMax ?? 0) * WALK_STEPS) / this.plan.operationsPerDriverMax;
     const untilMs = this.time.nowMs() + LIVENESS_MS + walksMs;
     const resyncMs = this.cluster === undefined ? RESYNC_MS : CLUSTER_RESYNC_MS;
@@ -611,6 +630,7 @@ export class Simulation {
     life.host.kill();
     this.#forgetUnanswered(life);
     this.world.told.lifeEnded();
+    this.wallClock.agentEnded();
     this.forgetLostRefusals();
     this.time.after(this.#random.between(50, 5_000), () => {
       if (this.life === undefined) this.#boot();
@@ -670,6 +690,8 @@ export class Simulation {
     life?.host.kill();
     this.world.losePower();
     this.kernel.reboot();
+    this.kernel.bootedMs = this.time.nowMs();
+    this.wallClock.boot();
     this.forgetLostRefusals();
     this.world.mountManifests();
     this.time.after(this.#random.between(100, 10_000), () => {

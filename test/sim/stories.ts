@@ -5,6 +5,7 @@ import { NO_API_FAULTS } from './cluster/api-faults.ts';
 import { NO_FEATURES } from './features.ts';
 import { filling, NO_FILLS } from './filled-directories.ts';
 import type { EventWeights, Plan } from './swarm.ts';
+import { RESTLESS_CLOCK } from './wall-clock.ts';
 
 /**
  * Disks that are wished otherwise while pods have them, as devices too. Drivers take one call of a volume at a time:
@@ -576,11 +577,25 @@ export function aboutPartsOfChangedDisks(plan: Plan): Plan {
   return { ...aboutChangedDisks(plan), subpathShare: 0.8 };
 }
 
+/** The clock on the wall is set again and again, while agents die, machines boot and what was given up comes late. */
+export function aboutClock(plan: Plan): Plan {
+  const about = aboutStragglers(plan);
+  const events = { ...about.events, agentCrashes: 4, reboots: 0.5 };
+  return { ...about, safetyMs: Math.max(about.safetyMs, 60_000), clock: RESTLESS_CLOCK, events };
+}
+
+/** So it is on a node of a cluster, whose pods show tokens of a server with the right time. */
+export function aboutClusterClock(plan: Plan): Plan {
+  return { ...aboutTokens(plan), clock: RESTLESS_CLOCK };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   cluster: aboutCluster,
   detaching: aboutDetaching,
   claims: aboutClaims,
+  clock: aboutClock,
+  'cluster-clock': aboutClusterClock,
   contexts: aboutContexts,
   'cluster-contexts': aboutClusterContexts,
   'cluster-growth': aboutClusterGrowth,

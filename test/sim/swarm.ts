@@ -25,6 +25,7 @@ import type { Random } from './random.ts';
 import type { StrangersOver } from './strangers.ts';
 import { RECORD_FILES, type RecordsPlan } from './records-plan.ts';
 import { ONE_SLICE, type SlicePlan } from './sim-slices.ts';
+import { type ClockPlan, NO_CLOCK } from './wall-clock.ts';
 import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
 
 export interface DriverPlan {
@@ -125,6 +126,7 @@ export interface Plan {
   readonly doubledRoot: boolean;
   readonly slices: SlicePlan;
   readonly records: RecordsPlan;
+  readonly clock: ClockPlan;
   /** Where this machine is a node of a cluster. */
   readonly cluster: ClusterPlan;
 }
@@ -211,6 +213,7 @@ function drawPlan(random: Random): Plan {
     doubledRoot: false,
     slices: ONE_SLICE,
     records: RECORD_FILES,
+    clock: NO_CLOCK,
     cluster: NO_CLUSTER,
   };
 }

@@ -23,6 +23,8 @@ export interface Tally {
   events: number;
   /** Claims that were told that their volume has grown. */
   grown: number;
+  /** Times that the clock on the wall was set. */
+  clocksSet: number;
 }
 
 export const NO_TALLY: Readonly<Tally> = {
@@ -43,6 +45,7 @@ export const NO_TALLY: Readonly<Tally> = {
   unanswered: 0,
   events: 0,
   grown: 0,
+  clocksSet: 0,
 };
 
 export function addTally(sum: Tally, one: Readonly<Tally>): void {
@@ -67,6 +70,7 @@ export function tallyText({
   unanswered,
   events,
   grown,
+  clocksSet,
 }: Tally): string {
   return (
     `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
@@ -74,6 +78,6 @@ export function tallyText({
     `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen, ` +
     `${nodes} nodes of clusters, ${attached} stages there, ${detached} detaches, ${requests} requests, ` +
     `${unanswered} of them refused or lost, ${moved} contexts that changed, ${events} events of pods, ` +
-    `${grown} claims grown`
+    `${grown} claims grown, ${clocksSet} times that a clock was set`
   );
 }
