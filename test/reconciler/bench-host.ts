@@ -23,8 +23,9 @@ export interface BenchHost extends Host {
   advance(ms: number): Promise<void>;
 }
 
-export function createBenchHost(): BenchHost {
-  let nowMs = 0;
+/** `beganMs`: for how long its machine has been up. */
+export function createBenchHost(beganMs = 0): BenchHost {
+  let nowMs = beganMs;
   let timers: { atMs: number; fire: () => void }[] = [];
   const files = new Map<string, string>();
   const entries: MountEntry[] = [];

@@ -38,7 +38,8 @@ export interface BenchOptions {
   readonly form?: RecordForm;
   /** Nothing is begun. */
   readonly plansOnly?: boolean;
-  /** What the wall clock shows as the agent begins. */
+  /** For how long the machine has been up as the agent begins, and what the wall clock shows then. */
+  readonly nowMs?: number;
   readonly wallMs?: number;
 }
 
@@ -48,10 +49,11 @@ export function createBench({
   isRead = true,
   form = 'files',
   plansOnly = false,
-  wallMs = 0,
+  nowMs = 0,
+  wallMs = nowMs,
 }: BenchOptions = {}) {
-  const host = createBenchHost();
-  host.wallStepMs = wallMs;
+  const host = createBenchHost(nowMs);
+  host.wallStepMs = wallMs - nowMs;
   const plugins = createBenchPlugin();
   const told: string[] = [];
   const tell = (event: string): void => void told.push(event);

@@ -6,6 +6,7 @@ import {
   aboutSubpaths,
   aboutAbsentManifests,
   aboutChangedDisks,
+  aboutClock,
   aboutCluster,
   aboutDeadAndTaken,
   aboutDeadAndWalked,
@@ -32,6 +33,11 @@ export interface Regression {
 }
 
 export const REGRESSIONS: readonly Regression[] = [
+  {
+    seed: 98,
+    sentence: 'a stage that comes after the clock was set while no agent ran is unstaged by its driver',
+    plan: aboutClock,
+  },
   {
     seed: 46,
     sentence: 'a driver that staged nothing and said OK is asked to stage again when it refuses to publish',

@@ -22,8 +22,8 @@ const LATE_MOUNT_ID = 40;
 /** Nothing is mounted here, so belief is seldom compared with the table. */
 const SELDOM_MS = 100 * LATE_EFFECT_MS;
 
-function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS, wallMs = 0) {
-  const { host, plugins, reconciler } = createBench({ recovered, resyncMs, wallMs });
+function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS, nowMs = 0, wallMs = nowMs) {
+  const { host, plugins, reconciler } = createBench({ recovered, resyncMs, nowMs, wallMs });
   const known = () => reconciler.actual().get(id);
   const callsIn = async (ms: number): Promise<readonly string[]> => {
     const before = plugins.calls.length;
@@ -76,12 +76,12 @@ test('a wall clock that is set, forward or back, ends its time neither sooner no
   }
 });
 
-/** The next life of an agent, in the same boot, that begins at the time that the clock on the wall shows by now. */
-async function restarted({ record, host, reconciler }: ReturnType<typeof bench>) {
+/** The next life of an agent, in the same boot; `setByMs`: the clock on the wall was set meanwhile. */
+async function restarted({ record, host, reconciler }: ReturnType<typeof bench>, setByMs = 0) {
   const records = [record()];
   await reconciler.stop(0);
   const recovered = recover({ records, table: undefined, shown: new Map(), bootId: 'boot-1', layout });
-  const next = bench(recovered, SELDOM_MS, host.wallMs());
+  const next = bench(recovered, SELDOM_MS, host.nowMs(), host.wallMs() + setByMs);
   next.reconciler.setDesired(wish([]));
   return next;
 }
@@ -100,6 +100,17 @@ test('a restart after the wall clock was set, before or after the call, ends its
       assert.deepEqual(await callsIn(80_000), GIVEN_BACK);
       assert.equal(known(), undefined);
     }
+  }
+});
+
+test('a wall clock that is set while no agent runs ends its time neither sooner nor later (INV-29)', async () => {
+  for (const stepMs of [3 * 86_400_000, -3 * 86_400_000]) {
+    const before = await takenDown('publish', UNANSWERED);
+    await before.callsIn(60_000);
+    const { known, callsIn } = await restarted(before, stepMs);
+    assert.deepEqual(await callsIn(LATE_EFFECT_MS - 75_000), [], 'nothing is asked before');
+    assert.deepEqual(await callsIn(20_000), GIVEN_BACK);
+    assert.equal(known(), undefined);
   }
 });
 
