@@ -37,9 +37,9 @@ export type { DeviceNumber } from './block-devices.ts';
 export type Cancel = () => void;
 
 export interface Clock {
-  /** Monotonic milliseconds since an arbitrary start; all deadlines and back-off use it (INV-29). */
+  /** Monotonic milliseconds, in each process of one boot the same; all deadlines and back-off use it (INV-29). */
   nowMs(): number;
-  /** Milliseconds since the epoch, for display only. */
+  /** Milliseconds since the epoch, for display only: it may be set at any time. */
   wallMs(): number;
   /** Calls `fire` once after `delayMs`, unless cancelled. */
   timer(delayMs: number, fire: () => void): Cancel;

@@ -63,12 +63,15 @@ export function quarantineOf(
 }
 
 /** What may still come of calls that were given up. */
-export function lateEffectsOf({ actual }: VolumePair): readonly LateEffectStatus[] {
-  const given = (actual?.tombstones ?? []).filter(({ untilWallMs }) => untilWallMs !== undefined);
-  return given.map(({ operation, publication, untilWallMs }) => ({
+export function lateEffectsOf(
+  { actual }: VolumePair,
+  when: (monotonicMs: number) => string,
+): readonly LateEffectStatus[] {
+  const given = (actual?.tombstones ?? []).filter(({ untilMs }) => untilMs !== undefined);
+  return given.map(({ operation, publication, untilMs }) => ({
     operation,
     pod: publication === undefined ? null : shown(podName(publication.pod)),
-    until: untilWallMs === undefined ? null : new Date(untilWallMs).toISOString(),
+    until: untilMs === undefined ? null : when(untilMs),
   }));
 }
 

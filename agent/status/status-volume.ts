@@ -60,7 +60,7 @@ export function volumeStatus(volume: VolumePair, { facts, layout, reasons }: Doc
     changed: changedFields(volume),
     size: { wanted: wanted?.size?.bytes ?? null, current: actual?.sizeBytes ?? null },
     expansion: expansionOf(volume, ofVolume),
-    lateEffects: lateEffectsOf(volume),
+    lateEffects: lateEffectsOf(volume, when),
     quarantine: quarantineOf(volume, standingQuarantine(volume, facts.desired)),
     statistics: statisticsOf(reading, nowMs),
     question: questionOf(reading, nowMs, when),

@@ -147,8 +147,12 @@ function createQuestions(
   };
 }
 
+const NS_PER_MS = 1_000_000;
+/** When this process began, by CLOCK_MONOTONIC: of that `performance.now()` tells what has passed since. */
+const BEGAN_MS = Number(process.hrtime.bigint()) / NS_PER_MS - performance.now();
+
 const CLOCK: Clock = {
-  nowMs: () => performance.now(),
+  nowMs: () => BEGAN_MS + performance.now(),
   wallMs: () => Date.now(),
   timer: startTimer,
 };

@@ -88,8 +88,8 @@ export interface Tombstone {
   readonly node?: string | undefined;
   /** As its driver was told, where the volume was set up otherwise since. */
   readonly spec?: VolumeSpec | undefined;
-  /** Milliseconds since the epoch. Undefined: nothing is in doubt but the call that is open. */
-  readonly untilWallMs?: number | undefined;
+  /** By the clock of this boot. Undefined: nothing is in doubt but the call that is open. */
+  readonly untilMs?: number | undefined;
   /** The call is being made: written down before it is, for the case that nobody hears how it ends. */
   readonly open?: true | undefined;
   /**

@@ -42,23 +42,23 @@ export function withCallEnded(
   volume: ActualVolume,
   operation: Operation,
   outcome: VolumeOutcome,
-  untilWallMs: number,
+  untilMs: number,
 ): ActualVolume {
   const asked = askedBy(volume, operation);
   if (asked === undefined) return volume;
   const before = tombstonesOf(volume).find((one) => isSame(volume, one, asked));
   if (outcome.kind === 'failed' && outcome.failure.unanswered === true)
-    return replaced(volume, asked, { ...asked, untilWallMs });
+    return replaced(volume, asked, { ...asked, untilMs });
   if (before === undefined) return volume;
-  return replaced(volume, asked, before.untilWallMs === undefined ? undefined : closed(before));
+  return replaced(volume, asked, before.untilMs === undefined ? undefined : closed(before));
 }
 
-/** Found at a start: nobody hears any more how a call ended that was open, and a clock may have been put back. */
-export function withNobodyListening(volume: ActualVolume, untilWallMs: number): ActualVolume {
+/** Found at a start: nobody hears any more how a call ended that was open, and less may be waited for by now. */
+export function withNobodyListening(volume: ActualVolume, untilMs: number): ActualVolume {
   if (volume.tombstones === undefined) return volume;
   const tombstones = volume.tombstones.map((one) => {
-    const isOpen = one.open === true || one.untilWallMs === undefined;
-    return { ...closed(one), untilWallMs: isOpen ? untilWallMs : Math.min(one.untilWallMs, untilWallMs) };
+    const isOpen = one.open === true || one.untilMs === undefined;
+    return { ...closed(one), untilMs: isOpen ? untilMs : Math.min(one.untilMs, untilMs) };
   });
   return { ...volume, tombstones };
 }
@@ -69,10 +69,12 @@ export function withNobodyListening(volume: ActualVolume, untilWallMs: number): 
  * goes on.
  */
 export function withBootEnded(volume: ActualVolume): ActualVolume {
-  const ended = tombstonesOf(volume).filter(
-    ({ operation }) => operation === 'stage' || operation === 'publish',
-  );
-  return ended.reduce(raisedForGood, volume);
+  const known = tombstonesOf(volume);
+  if (known.length === 0) return volume;
+  // The clock by which they were waited for has ended with its boot.
+  const tombstones = known.map(({ untilMs: _, ...rest }) => rest);
+  const ended = tombstones.filter(({ operation }) => operation === 'stage' || operation === 'publish');
+  return ended.reduce(raisedForGood, { ...volume, tombstones });
 }
 
 /** Set up otherwise than before: what was asked before keeps its own specification. */
@@ -82,8 +84,8 @@ export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualV
 }
 
 /** The volume with nothing that was due any more: what may have come is in doubt, and so it is given back. */
-export function withDueRaised(volume: ActualVolume, nowWallMs: number): ActualVolume {
-  const due = tombstonesOf(volume).filter((one) => isDue(one, nowWallMs));
+export function withDueRaised(volume: ActualVolume, nowMs: number): ActualVolume {
+  const due = tombstonesOf(volume).filter((one) => isDue(one, nowMs));
   return due.reduce(raisedForGood, volume);
 }
 
@@ -129,9 +131,9 @@ export function withGivenBack(now: ActualVolume, before: ActualVolume, key: Publ
 }
 
 /** When the next of them is due; undefined without any, or while the only ones are open, being given back or wait. */
-export function nextDueWallMs(volume: ActualVolume): number | undefined {
+export function nextDueMs(volume: ActualVolume): number | undefined {
   const times = tombstonesOf(volume).flatMap((one) =>
-    one.untilWallMs === undefined || isSettledElsewhere(volume, one) ? [] : [one.untilWallMs],
+    one.untilMs === undefined || isSettledElsewhere(volume, one) ? [] : [one.untilMs],
   );
   return times.length === 0 ? undefined : Math.min(...times);
 }
@@ -147,8 +149,7 @@ export function latePlaces(volume: ActualVolume): readonly PlaceBeside[] {
 export function lateFailure(volume: ActualVolume): Failure | undefined {
   const one = tombstonesOf(volume).find((each) => !isNodeOther(each, volume));
   if (one === undefined) return undefined;
-  const until = one.untilWallMs === undefined ? '' : ` until ${new Date(one.untilWallMs).toISOString()}`;
-  const message = `${titleOf(one)} was given up without an answer and may still take effect${until}`;
+  const message = `${titleOf(one)} was given up without an answer and may still take effect`;
   return { code: 'late-effect', message, effect: 'none' };
 }
 
@@ -224,8 +225,8 @@ function closed({ open: _, ...rest }: Tombstone): Tombstone {
   return rest;
 }
 
-function isDue({ open, untilWallMs }: Tombstone, nowWallMs: number): boolean {
-  return open !== true && untilWallMs !== undefined && untilWallMs <= nowWallMs;
+function isDue({ open, untilMs }: Tombstone, nowMs: number): boolean {
+  return open !== true && untilMs !== undefined && untilMs <= nowMs;
 }
 
 /** It stands as something else now, with other places than those that were asked for, or under another node id. */

@@ -253,8 +253,8 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
  * A stage that was given up, of a volume that is of the other mode by now: it is given back when the volume is down,
  * because a driver may take one staging path for the other (docs/ARCHITECTURE.md, limits).
  */
-function isWaitedFor({ operation, spec, untilWallMs }: Tombstone, { spec: now }: ActualVolume): boolean {
-  if (untilWallMs === undefined) return false;
+function isWaitedFor({ operation, spec, untilMs }: Tombstone, { spec: now }: ActualVolume): boolean {
+  if (untilMs === undefined) return false;
   const isOfOtherMode = spec?.kind === 'csi' && now.kind === 'csi' && spec.mode !== now.mode;
   return operation !== 'stage' || !isOfOtherMode;
 }

@@ -196,8 +196,9 @@ test('a quarantine by the wish stands although the volume is clean, or was never
 
 test('DR-05: what may still come of a call that was given up is told, of a volume that is down, too', () => {
   const place = actual(DATA, ABSENT, ABSENT, WEB).publications.values().next().value?.spec;
-  const untilWallMs = Date.parse('2026-11-21T12:10:00Z');
-  const publish = { operation: 'publish', publication: place, untilWallMs } as const;
+  // Ten minutes after the moment of the fixture.
+  const untilMs = 1_600_000;
+  const publish = { operation: 'publish', publication: place, untilMs } as const;
   // A call that is being made is nothing to tell.
   const tombstones = [publish, { operation: 'stage', open: true } as const];
   const down = known({ ...actual(DATA, ABSENT, ABSENT), tombstones });

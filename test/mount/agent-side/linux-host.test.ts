@@ -19,6 +19,14 @@ if (skip === false)
   }));
 else test('LinuxHost keeps the sentences of Host', { skip }, () => {});
 
+test('INV-29: its clock is that of the boot, and goes on in the next process', { skip }, async (t) => {
+  const host = await realHost(t);
+  const program = 'process.stdout.write(String(process.hrtime.bigint()))';
+  const beforeMs = host.nowMs();
+  const betweenMs = Number(execFileSync(process.execPath, ['-e', program], { encoding: 'utf8' })) / 1e6;
+  assert.ok(beforeMs < betweenMs && betweenMs < host.nowMs(), `${beforeMs}, ${betweenMs}`);
+});
+
 /** An ext4 of its own to freeze: who writes to it then sleeps in the kernel, SIGKILL or not. Ends thawed and gone. */
 async function withFreezable(
   root: AbsolutePath,

@@ -76,12 +76,16 @@ test('a wall clock that is set, forward or back, ends its time neither sooner no
   }
 });
 
-/** The next life of an agent, in the same boot; `setByMs`: the clock on the wall was set meanwhile. */
-async function restarted({ record, host, reconciler }: ReturnType<typeof bench>, setByMs = 0) {
+/** The next life of an agent; `setByMs`: the clock on the wall was set meanwhile. */
+async function restarted(
+  { record, host, reconciler }: ReturnType<typeof bench>,
+  { setByMs = 0, bootId = 'boot-1' } = {},
+) {
   const records = [record()];
   await reconciler.stop(0);
-  const recovered = recover({ records, table: undefined, shown: new Map(), bootId: 'boot-1', layout });
-  const next = bench(recovered, SELDOM_MS, host.nowMs(), host.wallMs() + setByMs);
+  const recovered = recover({ records, table: undefined, shown: new Map(), bootId, layout });
+  const nowMs = bootId === 'boot-1' ? host.nowMs() : 0;
+  const next = bench(recovered, SELDOM_MS, nowMs, host.wallMs() + setByMs);
   next.reconciler.setDesired(wish([]));
   return next;
 }
@@ -107,11 +111,26 @@ test('a wall clock that is set while no agent runs ends its time neither sooner 
   for (const stepMs of [3 * 86_400_000, -3 * 86_400_000]) {
     const before = await takenDown('publish', UNANSWERED);
     await before.callsIn(60_000);
-    const { known, callsIn } = await restarted(before, stepMs);
+    const { known, callsIn } = await restarted(before, { setByMs: stepMs });
     assert.deepEqual(await callsIn(LATE_EFFECT_MS - 75_000), [], 'nothing is asked before');
     assert.deepEqual(await callsIn(20_000), GIVEN_BACK);
     assert.equal(known(), undefined);
   }
+});
+
+test('after a reboot what a controller was asked is waited for anew: its clock has ended', async () => {
+  const before = bench(new Map(), SELDOM_MS, 30 * 86_400_000);
+  before.plugins.needs = { attach: true, stage: true, expand: false };
+  before.failing('attach', UNANSWERED);
+  before.reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await before.callsIn(100);
+  before.reconciler.setDesired(wish([]));
+  await before.callsIn(1_000);
+  const { known, callsIn } = await restarted(before, { bootId: 'boot-2' });
+  await callsIn(1_000);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS - 10_000), [], 'nothing is asked before');
+  assert.deepEqual(await callsIn(20_000), ['detach data']);
+  assert.equal(known(), undefined);
 });
 
 test('one that was answered, with whatever, has ended and leaves nothing', async () => {
@@ -526,7 +545,7 @@ test('the proof that ends a quarantine waits, and says for what', async () => {
   assert.deepEqual([obstacle?.kind, obstacle?.code], ['blocked', 'late-effect']);
   assert.match(
     obstacle?.message ?? '',
-    /^publish for pod default\/web was given up .* may still take effect until/,
+    /^publish for pod default\/web was given up .* may still take effect$/,
   );
   plugins.fault = () => undefined;
   const later = await callsIn(LATE_EFFECT_MS + 10_000);
