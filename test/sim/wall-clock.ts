@@ -88,11 +88,12 @@ export class WallClock {
     if (random.chance(plan.whileDown)) this.#step();
   }
 
-  /** Somebody sets it right at last, or nobody ever does. */
+  /** Somebody sets it right at last, or wrong for good. */
   heal(): void {
     const { random, plan } = this.#parts;
     if (plan === NO_CLOCK) return;
-    if (!random.chance(STAYS_WRONG_SHARE)) this.#correctLater();
+    if (random.chance(STAYS_WRONG_SHARE)) this.#set(this.#drawAheadMs());
+    else this.#correctLater();
   }
 
   #schedule(): void {

@@ -43,7 +43,8 @@ export class TokenIssuer {
     const text = `${CANARY}-${uidOf(pod)}.${this.#issued.length + 1}.sign`;
     this.#issued.push({ text, podUid: uidOf(pod), expiresMs: nowMs() + lifeMs });
     const status = { token: text, expirationTimestamp: store.timeText(lifeMs) };
-    return { status: 201, body: { ...body, kind: 'TokenRequest', status } };
+    const spec = { ...at(body, 'spec'), expirationSeconds: lifeMs / SECOND_MS };
+    return { status: 201, body: { ...body, kind: 'TokenRequest', spec, status } };
   }
 
   /** Whoever verifies it believes it. */
