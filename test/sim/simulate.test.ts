@@ -8,7 +8,15 @@ import { NO_POD_FIELDS } from './pod-fields.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { ONE_SLICE } from './sim-slices.ts';
 import { simulate } from './simulate.ts';
-import { aboutChangedDisks, aboutCluster, aboutHung, aboutLostHolds, aboutMovedPods } from './stories.ts';
+import {
+  aboutChangedDisks,
+  aboutClock,
+  aboutCluster,
+  aboutClusterClock,
+  aboutHung,
+  aboutLostHolds,
+  aboutMovedPods,
+} from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 compileSimply();
@@ -71,6 +79,18 @@ test('AP-12: where pods move from one manifest to another all the time, none is 
     const { violation } = await simulate(seed, { plan: aboutMovedPods });
     if (violation !== undefined)
       failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+  }
+  assert.deepEqual(failed, []);
+});
+
+test('INV-29: whatever is done to the clock of a machine, nothing is forgotten or missed', async () => {
+  const failed: string[] = [];
+  for (let seed = 501; seed <= 520; seed += 1) {
+    for (const plan of [aboutClock, aboutClusterClock]) {
+      const { violation } = await simulate(seed, { plan });
+      if (violation !== undefined)
+        failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+    }
   }
   assert.deepEqual(failed, []);
 });

@@ -14,15 +14,17 @@ const WEB: PodReference = { uid: podUid('uid-web'), name: 'web', namespace: 'sho
 const BEGIN_MS = Date.UTC(2026, 0, 1);
 const VAULT: TokenRequest = { audience: 'vault', expirationSeconds: 1_000 };
 
-/** One timer at a time, and a wall clock that goes where it is put. */
+/** One timer at a time, and a wall clock that goes, and can be set. */
 function world(random = 0) {
-  let wallMs = BEGIN_MS;
+  let nowMs = 0;
+  let aheadMs = BEGIN_MS;
   let timer: { readonly atMs: number; readonly fire: () => void } | undefined;
   const host = {
-    wallMs: () => wallMs,
+    nowMs: () => nowMs,
+    wallMs: () => nowMs + aheadMs,
     random: () => random,
     timer: (delayMs: number, fire: () => void) => {
-      const mine = { atMs: wallMs + delayMs, fire };
+      const mine = { atMs: nowMs + delayMs, fire };
       timer = mine;
       return () => {
         if (timer === mine) timer = undefined;
@@ -33,19 +35,22 @@ function world(random = 0) {
   let changes = 0;
   source.onChange(() => (changes += 1));
   const go = (toMs: number): void => {
-    while (timer !== undefined && timer.atMs <= toMs) {
+    while (timer !== undefined && timer.atMs + aheadMs <= toMs) {
       const { atMs, fire } = timer;
       timer = undefined;
-      wallMs = atMs;
+      nowMs = atMs;
       fire();
     }
-    wallMs = toMs;
+    nowMs = toMs - aheadMs;
+  };
+  const setWall = (byMs: number): void => {
+    aheadMs += byMs;
   };
   const tokenOf = (request = VAULT, pod = WEB): string => {
     const answer = source.tokenFor(pod, request);
     return answer.kind === 'token' ? answer.token.reveal() : assert.fail(answer.failure.message);
   };
-  return { source, go, tokenOf, changes: () => changes, isWaiting: () => timer !== undefined };
+  return { source, go, setWall, tokenOf, changes: () => changes, isWaiting: () => timer !== undefined };
 }
 
 function partsOf(token: string) {
@@ -125,9 +130,9 @@ test('a token that lives for days is another one after a day', () => {
 });
 
 test('what nobody asks for any more is forgotten, a clock set back makes anew, and after the end no timer runs', () => {
-  const { tokenOf, go, source, isWaiting } = world();
+  const { tokenOf, go, setWall, source, isWaiting } = world();
   const first = tokenOf();
-  go(BEGIN_MS - 60_000);
+  setWall(-60_000);
   const early = tokenOf();
   assert.notEqual(early, first);
   go(BEGIN_MS + 3_600_000);
@@ -136,6 +141,18 @@ test('what nobody asks for any more is forgotten, a clock set back makes anew, a
   assert.equal(isWaiting(), true);
   source.stop();
   assert.equal(isWaiting(), false);
+});
+
+test('a clock that is set is noticed within a minute: what is verified by it is issued anew', () => {
+  for (const byMs of [86_400_000, -86_400_000]) {
+    const { tokenOf, go, setWall, changes } = world();
+    const first = tokenOf();
+    go(BEGIN_MS + 30_000);
+    setWall(byMs);
+    go(BEGIN_MS + 91_000 + byMs);
+    assert.equal(changes(), 1);
+    assert.notEqual(tokenOf(), first);
+  }
 });
 
 test('no token lives shorter than ten minutes, nor without being told an hour', () => {

@@ -144,7 +144,8 @@ export class ApiStore {
     if ([...this.denied].some((one) => pathname.startsWith(one)))
       return refusal(403, `${pathname} is forbidden`);
     if (method === 'PATCH') return this.#patch(pathname, body);
-    if (method === 'POST' && pathname.endsWith('/token')) return { status: 201, body: this.#token(pathname) };
+    if (method === 'POST' && pathname.endsWith('/token'))
+      return { status: 201, body: this.#token(pathname, body) };
     if (method === 'POST') return this.#create(pathname, body);
     if (method === 'DELETE') return this.#delete(pathname, body);
     const object = this.#objects.get(decodeURIComponent(pathname));
@@ -214,13 +215,19 @@ export class ApiStore {
     return { status: 200, body: { kind: 'Status' } };
   }
 
-  #token(pathname: string): Json {
+  /** Its life is in the spec, as the server has it: an hour, whatever was asked for. */
+  #token(pathname: string, { spec }: Json): Json {
     const expirationTimestamp = new Date(Date.UTC(2026, 0, 1) + 3_600_000)
       .toISOString()
       .replace('.000Z', 'Z');
     this.#version += 1;
     const body = Buffer.from(`${pathname} ${this.#version}`).toString('base64url');
-    return { kind: 'TokenRequest', status: { token: `head.${body}.sign`, expirationTimestamp } };
+    const granted = { ...(spec as Json), expirationSeconds: 3_600 };
+    return {
+      kind: 'TokenRequest',
+      spec: granted,
+      status: { token: `head.${body}.sign`, expirationTimestamp },
+    };
   }
 
   #matching(collection: string, query: URLSearchParams): Json[] {
