@@ -14,6 +14,8 @@ import {
   isFresh,
   isValid,
   LIFE_SECONDS_DEFAULT,
+  type Moment,
+  momentOf,
   requestKey,
   type TokenLife,
   tokenLife,
@@ -33,6 +35,7 @@ const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
 const WISH_READ_MS_MAX = 60_000;
 const ANSWER_BYTES_MAX = 256 * 1_024;
 const ANSWER_MS_MAX = 10_000;
+const SECOND_MS = 1_000;
 /** A JWT: three parts of base64url. */
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
@@ -40,6 +43,12 @@ interface Issued extends TokenLife {
   readonly token: Sensitive<string>;
   readonly expirationTimestamp: string;
   readonly issue: string;
+}
+
+/** What it is made of, if the server is one. */
+interface TokenAnswer {
+  readonly spec?: { readonly expirationSeconds?: unknown };
+  readonly status?: { readonly token?: unknown; readonly expirationTimestamp?: unknown };
 }
 
 type Refusal = Pick<ApiFailure, 'message' | 'retryAfterMs'>;
@@ -65,8 +74,9 @@ interface Entry {
 
 /**
  * Guarantees: one request at a time for each pod, audience and life; the token that is there is answered until it
- * expires, also while no newer one can be had; a clock that is set asks anew. What nobody asks for any more is
- * forgotten, after one more request at most, whatever the server says of it. Tokens are in memory alone, and sealed.
+ * expires, also while no newer one can be had, however wrong the clock of this machine is; one that is set asks anew.
+ * What nobody asks for any more is forgotten, after one more request at most, whatever the server says of it. Tokens
+ * are in memory alone, and sealed.
  */
 export function createClusterTokenSource(parts: ClusterTokenParts): ClusterTokenSource {
   return new ClusterTokens(parts);
@@ -125,7 +135,7 @@ class ClusterTokens implements ClusterTokenSource {
     };
     if (known === undefined) this.#entries.set(key, entry);
     entry.isWanted = true;
-    const isDropped = entry.issued !== undefined && !isValid(entry.issued, this.#parts.host.wallMs());
+    const isDropped = entry.issued !== undefined && !isValid(entry.issued, this.#parts.host);
     if (isDropped) entry.issued = undefined;
     if (known === undefined || isDropped) {
       entry.cancel();
@@ -138,6 +148,7 @@ class ClusterTokens implements ClusterTokenSource {
     if (this.#isStopped || entry.isAsking) return;
     entry.isAsking = true;
     const { pod, request } = entry;
+    const askedAt = momentOf(this.#parts.host);
     const answered = await this.#parts.transport.request({
       method: 'POST',
       path: tokenPath({ namespace: pod.namespace, name: pod.serviceAccount }),
@@ -149,7 +160,7 @@ class ClusterTokens implements ClusterTokenSource {
     if (this.#isStopped) return;
     entry.isWanted = false;
     entry.answeredMs = this.#parts.host.nowMs();
-    const issued = answered.ok ? this.#read(answered.value) : answered;
+    const issued = answered.ok ? this.#read(answered.value, askedAt) : answered;
     if (issued.ok) this.#take(entry, issued.value);
     else this.#retry(entry, issued.failure);
     for (const listener of this.#listeners) listener();
@@ -172,11 +183,10 @@ class ClusterTokens implements ClusterTokenSource {
     entry.cancel = host.timer(waitMs, () => this.#again(entry));
   }
 
-  /** A timer is no longer than an hour, and the clock of the wall may have been set meanwhile. */
   #look(entry: Entry, issued: Issued): void {
     const { host } = this.#parts;
-    entry.cancel = host.timer(Math.max(dueInMs(issued, host.wallMs()), RETRY.firstMs), () => {
-      if (isFresh(issued, host.wallMs())) this.#look(entry, issued);
+    entry.cancel = host.timer(Math.max(dueInMs(issued, host), RETRY.firstMs), () => {
+      if (isFresh(issued, host)) this.#look(entry, issued);
       else this.#again(entry);
     });
   }
@@ -190,18 +200,19 @@ class ClusterTokens implements ClusterTokenSource {
     else this.#wait(entry);
   }
 
-  #read(value: unknown): Answer {
-    const { status } = (value ?? {}) as { status?: { token?: unknown; expirationTimestamp?: unknown } };
+  /** How long it lives the spec says; until when, only by the clock of the server, which may not be ours. */
+  #read(value: unknown, askedAt: Moment): Answer {
+    const { spec, status } = (value ?? {}) as TokenAnswer;
     const { token, expirationTimestamp } = status ?? {};
-    if (typeof token !== 'string' || !TOKEN.test(token) || typeof expirationTimestamp !== 'string')
+    const seconds = spec?.expirationSeconds;
+    const isDate = typeof expirationTimestamp === 'string' && !Number.isNaN(Date.parse(expirationTimestamp));
+    if (typeof token !== 'string' || !TOKEN.test(token) || !isDate || typeof seconds !== 'number')
       return none('the API server answered something else');
     const { host } = this.#parts;
-    const issuedWallMs = host.wallMs();
-    const life = tokenLife(issuedWallMs, Date.parse(expirationTimestamp), host.random());
-    // A date that is none is no time after now either.
-    if (!isValid(life, issuedWallMs)) return none('what it issued has expired by the clock of this machine');
+    const life = tokenLife(askedAt, seconds * SECOND_MS, host.random());
+    if (!isValid(life, host)) return none('what it issued has expired by now');
     this.#issues += 1;
-    const issue = `${issuedWallMs}-${this.#issues}`;
+    const issue = `${askedAt.wallMs}-${this.#issues}`;
     return { ok: true, value: { ...life, token: new Sensitive(token), expirationTimestamp, issue } };
   }
 }

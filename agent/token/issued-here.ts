@@ -17,7 +17,7 @@ type TokenConfig = Pick<Config, 'tokenSigningKey' | 'tokenIssuer' | 'nodeName'>;
 
 /** The key is read once: another one counts after a restart. Failures as `readSigningKey`. */
 export async function issuedHere(
-  host: Pick<Host, 'inspect' | 'readFile' | 'wallMs' | 'timer' | 'random'>,
+  host: Pick<Host, 'inspect' | 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
   { tokenSigningKey, tokenIssuer, nodeName }: TokenConfig,
 ): Promise<Result<IssuedHere>> {
   if (tokenSigningKey === undefined) return ok({ tokens: NO_TOKENS, publicKeys: [], stop: () => {} });

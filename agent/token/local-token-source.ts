@@ -10,13 +10,14 @@ import {
   dueInMs,
   isFresh,
   LIFE_SECONDS_DEFAULT,
+  momentOf,
   requestKey,
   type TokenLife,
   tokenLife,
 } from './token-life.ts';
 
 export interface LocalTokenParts {
-  readonly host: Pick<Host, 'wallMs' | 'timer' | 'random'>;
+  readonly host: Pick<Host, 'nowMs' | 'wallMs' | 'timer' | 'random'>;
   readonly key: SigningKey;
   /** `iss`, and the audience where none is asked for. */
   readonly issuer: string;
@@ -30,6 +31,8 @@ const SECOND_MS = 1_000;
 interface Issued extends TokenLife {
   readonly token: Sensitive<string>;
   readonly issue: string;
+  /** As it says itself, in seconds since the epoch. */
+  readonly expiresAt: number;
 }
 
 export interface LocalTokenSource extends TokenSource {
@@ -38,7 +41,7 @@ export interface LocalTokenSource extends TokenSource {
 
 /**
  * Guarantees: whoever asks gets a token with at least a fifth of its life before it, the same one until then; nothing
- * of it is kept on disk. What nobody asks for any more is forgotten when it is due. A clock set back makes anew.
+ * of it is kept on disk. What nobody asks for any more is forgotten when it is due. A clock that is set makes anew.
  */
 export function createLocalTokenSource(parts: LocalTokenParts): LocalTokenSource {
   return new LocalTokens(parts);
@@ -64,8 +67,8 @@ class LocalTokens implements LocalTokenSource {
   tokensFor(pod: PodReference, requests: readonly TokenRequest[]): ReturnType<TokenSource['tokensFor']> {
     const tokens = new Map<string, ServiceAccountToken>();
     for (const request of requests) {
-      const { token, expiresWallMs } = this.#current(pod, request);
-      const expirationTimestamp = new Date(expiresWallMs).toISOString().replace('.000Z', 'Z');
+      const { token, expiresAt } = this.#current(pod, request);
+      const expirationTimestamp = new Date(expiresAt * SECOND_MS).toISOString().replace('.000Z', 'Z');
       tokens.set(request.audience, { token: token.reveal(), expirationTimestamp });
     }
     return { kind: 'tokens', json: tokensJson(tokens) };
@@ -84,7 +87,7 @@ class LocalTokens implements LocalTokenSource {
   #current(pod: PodReference, request: TokenRequest): Issued {
     const key = requestKey(pod, request);
     const known = this.#issued.get(key);
-    if (known !== undefined && isFresh(known, this.#parts.host.wallMs())) return known;
+    if (known !== undefined && isFresh(known, this.#parts.host)) return known;
     const fresh = this.#issue(pod, request);
     this.#issued.set(key, fresh);
     this.#arm();
@@ -93,7 +96,8 @@ class LocalTokens implements LocalTokenSource {
 
   #issue(pod: PodReference, { audience, expirationSeconds }: TokenRequest): Issued {
     const { host, key, issuer, nodeName } = this.#parts;
-    const issuedAt = Math.floor(host.wallMs() / SECOND_MS);
+    const moment = momentOf(host);
+    const issuedAt = Math.floor(moment.wallMs / SECOND_MS);
     const lifeSeconds = Math.max(expirationSeconds ?? LIFE_SECONDS_DEFAULT, LIFE_SECONDS_MIN);
     const expiresAt = issuedAt + lifeSeconds;
     this.#issues += 1;
@@ -102,7 +106,8 @@ class LocalTokens implements LocalTokenSource {
     return {
       token: new Sensitive(serviceAccountToken(key, pod, terms)),
       issue: id,
-      ...tokenLife(issuedAt * SECOND_MS, expiresAt * SECOND_MS, host.random()),
+      expiresAt,
+      ...tokenLife({ ...moment, wallMs: issuedAt * SECOND_MS }, lifeSeconds * SECOND_MS, host.random()),
     };
   }
 
@@ -110,14 +115,13 @@ class LocalTokens implements LocalTokenSource {
     this.#cancel?.();
     this.#cancel = undefined;
     if (this.#stopped || this.#issued.size === 0) return;
-    const wallMs = this.#parts.host.wallMs();
-    const delaysMs = [...this.#issued.values()].map((issued) => dueInMs(issued, wallMs));
-    this.#cancel = this.#parts.host.timer(Math.min(...delaysMs), () => this.#look());
+    const { host } = this.#parts;
+    const delaysMs = [...this.#issued.values()].map((issued) => dueInMs(issued, host));
+    this.#cancel = host.timer(Math.min(...delaysMs), () => this.#look());
   }
 
   #look(): void {
-    const wallMs = this.#parts.host.wallMs();
-    const due = [...this.#issued].filter(([, issued]) => !isFresh(issued, wallMs));
+    const due = [...this.#issued].filter(([, issued]) => !isFresh(issued, this.#parts.host));
     for (const [key] of due) this.#issued.delete(key);
     this.#arm();
     if (due.length > 0) for (const listener of this.#listeners) listener();
