@@ -9,7 +9,7 @@ import { formatRecord, parseRecord } from '../../reconciler/recovery/record.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
-import { aboutChangedDisks, aboutReplacedAttachments, aboutStragglers } from './stories.ts';
+import { aboutChangedDisks, aboutClock, aboutReplacedAttachments, aboutStragglers } from './stories.ts';
 
 /** Whatever attachment there is now is taken for the one that the volume was set up under. */
 const takesAttachmentsByName: Mutation = {
@@ -62,6 +62,9 @@ const waitsForTheOther: Mutation = {
   plan: aboutChangedDisks,
 };
 
+/** Somebody sets it, and what has to last is over, or lasts for years. */
+const goesByTheWall: Mutation = { ...withHost((host) => ({ nowMs: () => host.wallMs() })), plan: aboutClock };
+
 export const LATE_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes an attachment that was made anew for the one of before',
@@ -78,6 +81,12 @@ export const LATE_MUTANTS: readonly Mutant[] = [
     name: 'forgets at a restart what may still come',
     caughtBy: ['liveness', 'stability'],
     make: () => forgetsAtRestart,
+  },
+  {
+    name: 'goes by the clock on the wall where a time is to last',
+    seed: 36,
+    caughtBy: ['liveness', 'stability'],
+    make: () => goesByTheWall,
   },
   {
     name: 'gives nothing back beside what stands',
