@@ -157,6 +157,17 @@ test('INV-30: a failure backs its key off, the way down stays free, and the time
   assert.equal(executor.submit(stage).kind, 'started');
 });
 
+test('a detach that waits for a change, or for its time, keeps no unstage of what came late', async () => {
+  const refused = { code: 'driver-unimplemented', message: '', effect: 'none' } as const;
+  const { executor } = bench(({ kind }) => (kind === 'detach' ? { kind: 'failed', failure: refused } : done));
+  executor.submit({ kind: 'detach', volume });
+  await settled();
+  assert.equal(executor.submit({ kind: 'detach', volume }).kind, 'backing-off');
+  assert.equal(executor.submit({ kind: 'unstage', volume }).kind, 'started');
+  await settled();
+  assert.equal(executor.submit({ kind: 'detach', volume }).kind, 'backing-off');
+});
+
 test('a timer that fires a little early is still a retry: clock and timer do not agree to the tenth', async () => {
   const { host, executor, retried } = bench(() => failed);
   executor.submit(stage);
