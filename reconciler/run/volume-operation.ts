@@ -28,7 +28,8 @@ export function createVolumeExecutor(parts: VolumeExecutorParts): Executor<Opera
 
 /** Per (place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
 function setbackKey(operation: Operation): string {
-  // A failing expansion delays no rung.
-  const place = operation.kind === 'expand' ? operation.kind : (publicationOf(operation) ?? '');
-  return `${climbs(operation.kind) ? 'up' : 'down'}/${place}`;
+  const { kind } = operation;
+  // A failing expansion delays no rung, nor does a detach that cannot be made what came late above it.
+  const rung = climbs(kind) && kind !== 'expand' ? '' : kind;
+  return `${climbs(kind) ? 'up' : 'down'}/${publicationOf(operation) ?? rung}`;
 }
