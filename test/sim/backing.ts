@@ -12,10 +12,12 @@ export interface Backing {
   readonly ephemeral: boolean;
   /** The number of a block volume's device while it is on this machine. */
   device: DeviceNumber | undefined;
-  /** What ControllerPublish made for this node; undefined while not attached. */
-  attachment: string | undefined;
+  /** What ControllerPublish made for this node, under each id that the node was called by; empty while not attached. */
+  readonly attachments: Map<string, string>;
   /** The attachment by which what stands was set up, or stood last. */
   setUpBy: string | undefined;
+  /** By place: the node id of the attachment by which something was set up there. */
+  readonly setUpUnder: Map<string, string>;
   /** Staging paths of a driver that stages without a mount, and of devices. */
   readonly stagedAt: Set<string>;
   /** Staging paths for which the driver has a loop device, until each is unstaged. */
@@ -32,6 +34,15 @@ export interface Backing {
   seenBy: string | undefined;
   /** More than this the node can never make of it. */
   readonly limitBytes: bigint;
+}
+
+/** By the one that was made last. */
+export function deviceOf({ attachments }: Pick<Backing, 'attachments'>): string | undefined {
+  return [...attachments.values()].at(-1);
+}
+
+export function nodeIdOf({ attachments }: Pick<Backing, 'attachments'>, device?: string): string | undefined {
+  return [...attachments].find(([, one]) => one === device)?.[0];
 }
 
 export interface BackingOptions {

@@ -44,6 +44,7 @@ export async function driverBench(
     isUnderStranger: () => false,
     isJustTaken: () => false,
     isDirty: () => false,
+    isThoughtHad: () => false,
     agentLife: () => 1,
   });
   const driver = new SimDriver({

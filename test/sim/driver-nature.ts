@@ -1,8 +1,19 @@
 /** What a simulated driver can do, as its capabilities tell, and some of how it does it, as they do not. */
 
+/**
+ * What a driver that attaches has of its controller service in this life. `left-out`: nothing, in a deployment that
+ * lacks the container; its volumes are to be attached all the same. `attaches-nothing`: all but
+ * PUBLISH_UNPUBLISH_VOLUME, in a version that needs no attachment; what one before has attached it does not keep.
+ */
+export type ControllerPart = 'whole' | 'left-out' | 'attaches-nothing';
+
 export interface DriverNature {
   readonly stages: boolean;
+  /** A volume of it is to be attached to the node before it is set up there. */
   readonly attaches: boolean;
+  readonly controller: ControllerPart;
+  /** What NodeGetInfo calls this machine, and the storage has an attachment under. */
+  readonly nodeId: string;
   /** Stage mounts (or, of a device, makes a node); otherwise it only takes note. */
   readonly stageMounts: boolean;
   /** Publications of one volume in different places may overlap. */
@@ -24,6 +35,8 @@ export interface DriverNature {
 export const PLAIN_NATURE: DriverNature = {
   stages: true,
   attaches: false,
+  controller: 'whole',
+  nodeId: 'node-sim',
   stageMounts: true,
   parallel: false,
   expands: 'no',
@@ -34,3 +47,17 @@ export const PLAIN_NATURE: DriverNature = {
   health: false,
   bindsDevices: false,
 };
+
+export function hasController({ attaches, controller }: DriverNature): boolean {
+  return attaches && controller !== 'left-out';
+}
+
+/** By its capabilities: what it is asked to attach. */
+export function attachesNow({ attaches, controller }: DriverNature): boolean {
+  return attaches && controller === 'whole';
+}
+
+/** By the storage, whatever its capabilities say. */
+export function needsAttachment({ attaches, controller }: DriverNature): boolean {
+  return attaches && controller !== 'attaches-nothing';
+}

@@ -49,6 +49,7 @@ function bench(ephemeral = true) {
     isUnderStranger: () => false,
     isJustTaken: () => false,
     isDirty: () => false,
+    isThoughtHad: () => false,
     agentLife: () => 1,
   });
   const answered = (call: VolumeCallRecord, status: number, heard = true): boolean => {

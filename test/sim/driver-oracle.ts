@@ -7,9 +7,10 @@
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { RefusedExpansion } from '../../reconciler/model/actual-state.ts';
 import { isQuestion, placeOf, type RungCall, type VolumeCallRecord } from './driver-call.ts';
-import type { DriverNature } from './driver-nature.ts';
+import { attachesNow, type DriverNature, hasController } from './driver-nature.ts';
+import { ON_ITS_WAY_MS } from './late-plan.ts';
 import { judgeArguments } from './oracle-arguments.ts';
-import { createHistory, doubt, type History } from './oracle-history.ts';
+import { createHistory, doubt, type History, isStanding } from './oracle-history.ts';
 import type { WishHistory } from './wish-history.ts';
 
 export interface OracleParts {
@@ -38,6 +39,8 @@ export interface OracleParts {
   readonly isDirty: (handle: string) => boolean;
   /** The cluster attaches, and nobody else. */
   readonly isInCluster?: boolean;
+  /** The agent believes that a pod was told of a place of it. */
+  readonly isThoughtHad: (handle: string) => boolean;
   /** Which life of the agent asks: a new one cannot know what the old one was not answered. */
   readonly agentLife: () => number;
 }
@@ -63,6 +66,8 @@ export class DriverOracle {
   readonly #parts: OracleParts;
   readonly #histories = new Map<string, History>();
   readonly #questions = new Map<string, Set<HeldQuestion>>();
+  /** What any driver has called this node. */
+  readonly #nodeIds = new Set<string>();
   /** Calls that may change something. */
   calls = 0;
   questions = 0;
@@ -98,18 +103,22 @@ export class DriverOracle {
     this.#judgeOverlap(call, history, nature);
     if (!isQuestion(call)) this.#judgeQuarantine(call);
     if (wish?.ephemeral === true) this.#judgeEphemeral(call);
+    if (waiting()) this.#judgeNode(call, history, nature, wish);
     if (call.method === 'NodeExpandVolume') this.#judgeExpansion(call, history, nature, waiting);
     else if (!isQuestion(call)) this.#judgeOrder(call, history, nature, wish);
     judgeArguments(call, history, nature, wish, this.#parts);
     const open = { call, waiting };
     history.open.add(open);
-    const learn = doubt(call, history, this.#parts.isMountPoint, nature.stages);
+    const learn = doubt(call, history, this.#parts.isMountPoint, nature);
     const answered = isQuestion(call) ? this.#holdQuestion(call, isHeld) : () => {};
     return (status, heard) => {
       answered();
       history.open.delete(open);
-      if (heard) learn(status);
-      else if (call.method === 'NodeUnstageVolume') history.lateUnstageMs = this.#parts.nowMs();
+      if (heard) {
+        const stood = isStanding(history);
+        learn(status);
+        if (stood && !isStanding(history)) history.groundedMs = this.#parts.nowMs();
+      } else if (call.method === 'NodeUnstageVolume') history.lateUnstageMs = this.#parts.nowMs();
     };
   }
 
@@ -123,6 +132,16 @@ export class DriverOracle {
       history.ended.clear();
       history.inUse = false;
     }
+  }
+
+  /** A driver calls this node so from now on. */
+  noteNodeId(nodeId: string): void {
+    this.#nodeIds.add(nodeId);
+  }
+
+  /** The agent may not have noted yet what was heard, or an earlier life of it never did. */
+  #mayBeThoughtToStand(handle: string, { groundedMs }: History): boolean {
+    return this.#parts.nowMs() - groundedMs <= ON_ITS_WAY_MS || this.#parts.isThoughtHad(handle);
   }
 
   /** Another version of the driver: what it is told may follow from what it can do. */
@@ -272,7 +291,7 @@ export class DriverOracle {
     const { volumeId } = call.request;
     switch (call.method) {
       case 'NodeStageVolume':
-        if (nature.attaches && !isInCluster && history.attached === 'none')
+        if (attachesNow(nature) && !isInCluster && history.attached === 'none')
           violate('order', `${volumeId} staged before it is attached`);
         return;
       case 'NodePublishVolume':
@@ -296,6 +315,44 @@ export class DriverOracle {
         return;
       case 'NodeUnpublishVolume':
     }
+  }
+
+  /**
+   * DR-17, A-085, A-053: one node id for all that is attached, until it is detached: the one that its driver had when
+   * it was, whatever it says by now. What is set up anew is set up under the one that it has now.
+   */
+  #judgeNode(
+    call: VolumeCallRecord,
+    history: History,
+    nature: DriverNature,
+    wish: WishHistory | undefined,
+  ): void {
+    const { violate, recordsDamaged, isInCluster = false } = this.#parts;
+    const { method, request } = call;
+    const { attachedUnder, standsUnder } = history;
+    if (isInCluster || wish?.ephemeral === true) return;
+    const ids = [...attachedUnder.keys()];
+    if (method === 'ControllerPublishVolume' || method === 'ControllerUnpublishVolume') {
+      const { nodeId } = request;
+      if (!hasController(nature)) violate('A-008', `${method} of a driver without a controller service`);
+      if (method === 'ControllerPublishVolume' && !attachesNow(nature))
+        violate('A-008', `${method} of a driver that attaches nothing`);
+      // The first call may have got lost, and its node id counts from then on.
+      const right = ids.length > 0 ? ids : [...this.#nodeIds];
+      if (!right.includes(nodeId) && !recordsDamaged())
+        violate('DR-17', `${method} of ${request.volumeId} under ${nodeId}, not ${right.join(' or ')}`);
+    }
+    if (method !== 'NodeStageVolume' && method !== 'NodePublishVolume') return;
+    const isKept = standsUnder !== undefined && attachedUnder.has(standsUnder);
+    const stands = isStanding(history) || (isKept && this.#mayBeThoughtToStand(request.volumeId, history));
+    if (!stands) history.standsUnder = attachesNow(nature) ? nature.nodeId : ids[0];
+    if (recordsDamaged() || !attachesNow(nature)) return;
+    const under = history.standsUnder;
+    if (under === undefined || attachedUnder.has(under)) return;
+    violate(
+      'DR-17',
+      `${method} of ${request.volumeId}, which is not attached under ${under}, but ${ids.join()}`,
+    );
   }
 
   #judgeStaged(volumeId: string, staging: string, history: History): void {

@@ -2,11 +2,13 @@
 import { csiVolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Backing } from './backing.ts';
+import { attachesNow } from './driver-nature.ts';
 import type { Wanted } from './final-places.ts';
 import type { Disk } from './manifests.ts';
 import { heldOf } from './local-volumes.ts';
 import { groupsDiffer } from './final-groups.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
+import type { SimDriver } from './sim-driver.ts';
 import type { Simulation } from './simulate.ts';
 
 export function volumesDiffer(sim: Simulation, wanted: Wanted): string | undefined {
@@ -52,25 +54,59 @@ function booksDiffer(sim: Simulation, { places }: Wanted): string | undefined {
     // A call that a driver without locks finishes late undoes what was settled since; nobody can tell.
     if (!takesTurns(sim, driver.name)) continue;
     for (const backing of driver.backings()) {
-      const wrong = bookDiffers(backing, targets.get(backing.handle) ?? [], driver.nature.attaches);
+      const wrong =
+        bookDiffers(backing, targets.get(backing.handle) ?? []) ??
+        attachmentsDiffer(sim, driver, backing, targets.has(backing.handle));
       if (wrong !== undefined) return `${backing.handle}: ${wrong}`;
     }
   }
   return undefined;
 }
 
-function bookDiffers(backing: Backing, targets: readonly string[], attaches: boolean): string | undefined {
+function bookDiffers(backing: Backing, targets: readonly string[]): string | undefined {
   const extra = [...backing.resources].find((target) => !targets.includes(target));
   if (extra !== undefined) return `the driver was never told to unpublish ${extra}`;
   if (backing.ephemeral && targets.length === 0) return 'its pod is gone, and it is not';
   if (targets.length === 0 && backing.stagedAt.size > 0) return 'the driver was never told to unstage it';
   if (targets.length === 0 && backing.loops.size > 0)
     return 'the driver has a loop device of its stage still';
-  if (targets.length === 0 && backing.attachment !== undefined) return 'still attached';
   if (targets.length === 0 && backing.device !== undefined) return `still has device ${backing.device}`;
-  return targets.length > 0 && attaches && !backing.ephemeral && backing.attachment === undefined
-    ? 'not attached'
-    : undefined;
+  return undefined;
+}
+
+/** Under the node id that it was set up under, if its driver attached it, and under no other, unless that is told. */
+function attachmentsDiffer(
+  sim: Simulation,
+  driver: SimDriver,
+  { handle, ephemeral, attachments, setUpUnder }: Backing,
+  isWanted: boolean,
+): string | undefined {
+  const ids = [...attachments.keys()];
+  if (!isWanted) {
+    const isTold = isDetachTold(sim, { driver: driver.name, handle });
+    return ids.length === 0 || isTold ? undefined : `still attached under ${ids.join()}`;
+  }
+  if (ephemeral) return undefined;
+  const [path, under] = [...setUpUnder].find(([, one]) => !attachments.has(one)) ?? [];
+  if (under !== undefined) return `not attached under ${under}, by which ${path} was set up`;
+  // What a life of its driver set up that attaches nothing is attached when something of it is set up the next time.
+  const { everyMs, withoutController } = sim.plan.nodeIds;
+  const mayBeFree = everyMs > 0 && withoutController > 0 && !sim.world.isRepublished(handle);
+  if (attachesNow(driver.nature) && ids.length === 0 && !mayBeFree) return 'not attached';
+  const known = knownOf(sim, { driver: driver.name, handle });
+  const late = known?.tombstones?.map(({ node }) => node) ?? [];
+  const extra = ids.find((id) => id !== known?.attachedNode && !late.includes(id));
+  return extra === undefined || sim.cluster !== undefined ? undefined : `attached under ${extra}, too`;
+}
+
+/** Its driver has no controller service any more, and that is said of it: it is attached, or may be. */
+export function isDetachTold(sim: Simulation, { driver, handle }: Pick<Disk, 'driver' | 'handle'>): boolean {
+  if (sim.world.storage.driverOf(driver)?.nature.controller !== 'left-out') return false;
+  const obstacles = sim.view()?.reconciler.obstacles() ?? [];
+  return obstacles.some(({ volume, operation, code }) => {
+    const isIt = volume === csiVolumeId(driver, handle) && operation === 'detach';
+    return isIt && code === 'driver-unimplemented';
+  });
 }
 
 function takesTurns(sim: Simulation, driver: string): boolean {

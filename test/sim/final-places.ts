@@ -1,5 +1,6 @@
 /** What has to be where, by the wish, when all is healed; of a volume for one pod alone, who of several has it. */
 import { csiVolumeId, type CsiVolumeSpec } from '../../plugins/volume.ts';
+import { deviceOf } from './backing.ts';
 import type { Disk, PodVolume, SimPod } from './manifests.ts';
 import { csiOf, type DriverVolume, specNameOf, specOf } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
@@ -67,8 +68,9 @@ function mustWait(sim: Simulation, pod: SimPod, volume: PodVolume): boolean {
  */
 function isSetUpOtherwise({ cluster, world: { storage } }: Simulation, disk: Disk): boolean {
   const backing = storage.backingOf(disk);
-  if (cluster === undefined || backing?.attachment === undefined) return false;
-  return backing.setUpBy !== undefined && backing.setUpBy !== backing.attachment;
+  const device = backing === undefined ? undefined : deviceOf(backing);
+  if (cluster === undefined || device === undefined) return false;
+  return backing?.setUpBy !== undefined && backing.setUpBy !== device;
 }
 
 /** What nobody explains in the place of a pod that waits for its turn goes when that one has it (seed 349589156). */

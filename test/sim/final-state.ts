@@ -6,13 +6,13 @@ import { iscsiDiffers, iscsiLost, iscsiStage, sessionsDiffer } from './iscsi-vol
 import { nfsDiffers, nfsLost } from './nfs-volumes.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
-import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import { csiVolumeId, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume, Tombstone } from '../../reconciler/model/actual-state.ts';
 import { fail } from '../../mount/failure.ts';
 import type { VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { isOfJournal, recordsOn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
-import { knownOf, volumesDiffer } from './final-csi.ts';
+import { isDetachTold, knownOf, volumesDiffer } from './final-csi.ts';
 import { clusterDiffers } from './cluster/final-cluster.ts';
 import { leftOver } from './final-files.ts';
 import { usageDiffers } from './filled-directories.ts';
@@ -227,7 +227,7 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
   const obstacle = reconciler.obstacles().find(({ kind, code, volume, publication = '' }) => {
     // The volume is another pod's, for as long as that one wants it.
     if (code === 'volume-in-use') return !waiting.has(publication);
-    if (isOrphanWaiting(volume, [publication], waiting)) return false;
+    if (isOrphanWaiting(volume, [publication], waiting) || isUndetachable(sim, volume)) return false;
     const known = reconciler
       .actual()
       .get(volume as VolumeId)
@@ -251,10 +251,14 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
 
 /**
  * A stage that was given up, of a volume that is of the other mode by now: it is given back when the volume is down,
- * because a driver may take one staging path for the other (docs/ARCHITECTURE.md, limits).
+ * because a driver may take one staging path for the other (docs/ARCHITECTURE.md, limits). So is an attach under
+ * another node id than the one that it is attached under by now.
  */
-function isWaitedFor({ operation, spec, untilMs }: Tombstone, { spec: now }: ActualVolume): boolean {
+function isWaitedFor({ operation, node, spec, untilMs }: Tombstone, volume: ActualVolume): boolean {
+  const { spec: now, attached, attachedNode } = volume;
   if (untilMs === undefined) return false;
+  if (operation === 'attach' || operation === 'detach')
+    return attached.kind === 'absent' || node === undefined || node === attachedNode;
   const isOfOtherMode = spec?.kind === 'csi' && now.kind === 'csi' && spec.mode !== now.mode;
   return operation !== 'stage' || !isOfOtherMode;
 }
@@ -291,12 +295,20 @@ function recordsDiffer(sim: Simulation, { volumeIds, waiting }: Wanted): string 
     if (name.startsWith('.') && directory.inode.entries.has(name.slice(1, -'.tmp'.length))) continue;
     if (reported.has(name) && (id === undefined || !parsed.ok)) continue;
     if (id === undefined && parsed.ok && isOfWaiting(parsed.value, waiting)) continue;
+    if (id === undefined && parsed.ok && isUndetachable(sim, parsed.value.spec.id)) continue;
     if (id === undefined) return `record ${name} is left over`;
     if (!parsed.ok) return `record ${name}: ${parsed.failure.message}`;
     if (parsed.value.spec.id !== id) return `record ${name} is of ${parsed.value.spec.id}`;
   }
   const [missing] = expected.values();
   return missing === undefined ? undefined : `no record of ${missing}`;
+}
+
+/** Attached by a driver that has no controller service any more, of which that is told. */
+function isUndetachable(sim: Simulation, volume: string): boolean {
+  return sim.world.storage.disks.some(
+    (disk) => csiVolumeId(disk.driver, disk.handle) === volume && isDetachTold(sim, disk),
+  );
 }
 
 /** It has nothing but places that go when a pod that waits for its turn has it (seed 136151892). */

@@ -9,6 +9,7 @@ import { DISK_MUTANTS } from './mutants-disk.ts';
 import { LATE_MUTANTS } from './mutants-late.ts';
 import { MOUNT_MUTANTS } from './mutants-mounts.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
+import { NODE_MUTANTS } from './mutants-nodes.ts';
 import { WALK_MUTANTS } from './mutants-walk.ts';
 import { REASON_MUTANTS } from './mutants-reasons.ts';
 import { SUBPATH_MUTANTS } from './mutants-subpaths.ts';
@@ -171,5 +172,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...SUBPATH_MUTANTS,
   ...NFS_MUTANTS,
   ...ISCSI_MUTANTS,
+  ...NODE_MUTANTS,
   ...CLUSTER_MUTANTS,
 ];

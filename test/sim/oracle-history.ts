@@ -1,8 +1,15 @@
 /** What the specification lets a driver know of one volume: which calls are open, what was asked and answered. */
 import { doubtRung, type Ladder, REFUSALS, type Rung } from '../../agent/drive/oracle/oracle-history.ts';
+import type { DriverNature } from './driver-nature.ts';
 import { isQuestion, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
 
 export interface History extends Ladder<Rung> {
+  /** What is attached, or may be, by the node id that each call named. */
+  readonly attachedUnder: Map<string, Rung>;
+  /** The node id of the attachment by which what stands was set up; undefined where its driver attached nothing. */
+  standsUnder: string | undefined;
+  /** When it was heard that nothing of it stands any more. */
+  groundedMs: number;
   readonly open: Set<{ readonly call: VolumeCallRecord; readonly waiting: () => boolean }>;
   /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
   stageMounted: boolean;
@@ -29,6 +36,9 @@ export function createHistory(): History {
   return {
     open: new Set(),
     attached: 'none',
+    attachedUnder: new Map(),
+    standsUnder: undefined,
+    groundedMs: Number.NEGATIVE_INFINITY,
     staged: 'none',
     stageMounted: false,
     lateUnstageMs: Number.NEGATIVE_INFINITY,
@@ -44,6 +54,10 @@ export function createHistory(): History {
   };
 }
 
+export function isStanding({ staged, published }: History): boolean {
+  return staged !== 'none' || published.size > 0;
+}
+
 /** Answers to NodeExpandVolume that mean: never to this size (KEP-1790). */
 const INFEASIBLE: ReadonlySet<number> = new Set([STATUS.invalidArgument, STATUS.notFound, STATUS.outOfRange]);
 
@@ -52,12 +66,17 @@ export function doubt(
   call: VolumeCallRecord,
   history: History,
   isMounted: (path: string) => boolean,
-  stages: boolean,
+  { stages, controller }: DriverNature,
 ): (status: number) => void {
   if (isQuestion(call)) return () => {};
   if (call.method === 'NodeExpandVolume')
     return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status);
-  const takeBack = doubtRung(call, history, () => 'unsure');
+  const takeBackRung = doubtRung(call, history, () => 'unsure');
+  const takeBackNode = doubtNode(call, history);
+  const takeBack = (): void => {
+    takeBackRung();
+    takeBackNode();
+  };
   if (call.method === 'NodePublishVolume') history.ended.delete(call.request.targetPath);
   if (call.method === 'NodeUnpublishVolume') history.answered.delete(call.request.targetPath);
   return (status) => {
@@ -65,10 +84,24 @@ export function doubt(
       history.ended.add(call.request.targetPath);
     // A new version of the driver may stage nothing; then the kernel decides (seed 109482679).
     const isUnasked = status === STATUS.unimplemented && call.method === 'NodeUnstageVolume' && !stages;
-    if (status === 0 || ((status === STATUS.notFound || isUnasked) && isGone(call, isMounted)))
+    // What is said to attach nothing has nothing attached.
+    const isFree = controller === 'attaches-nothing' && call.method === 'ControllerUnpublishVolume';
+    if (status === STATUS.unimplemented && isFree) believe(call, history, isMounted);
+    else if (status === 0 || ((status === STATUS.notFound || isUnasked) && isGone(call, isMounted)))
       believe(call, history, isMounted);
     else if (REFUSALS.has(status)) takeBack();
     forgetRefusals(history);
+  };
+}
+
+function doubtNode({ method, request }: RungCall, { attachedUnder }: History): () => void {
+  if (method !== 'ControllerPublishVolume' && method !== 'ControllerUnpublishVolume') return () => {};
+  const { nodeId } = request;
+  const before = attachedUnder.get(nodeId);
+  if (before !== undefined || method === 'ControllerPublishVolume') attachedUnder.set(nodeId, 'unsure');
+  return () => {
+    if (before === undefined) attachedUnder.delete(nodeId);
+    else attachedUnder.set(nodeId, before);
   };
 }
 
@@ -99,9 +132,11 @@ function believe(call: RungCall, history: History, isMounted: (path: string) => 
   switch (call.method) {
     case 'ControllerPublishVolume':
       history.attached = 'yes';
+      history.attachedUnder.set(call.request.nodeId, 'yes');
       return;
     case 'ControllerUnpublishVolume':
       history.attached = 'none';
+      history.attachedUnder.delete(call.request.nodeId);
       return;
     case 'NodeStageVolume':
       history.staged = 'yes';

@@ -18,6 +18,7 @@ import {
   aboutLeavingStrangers,
   aboutLostNodes,
   aboutLostRecords,
+  aboutNodeIds,
   aboutPartsOfChangedDisks,
   aboutRestoredBackups,
 } from './stories.ts';
@@ -707,5 +708,11 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 222461044,
     sentence:
       'a dead file system is given back where a lost call has mounted it, though its pod is to have it there',
+  },
+  {
+    seed: 1032,
+    sentence:
+      'a stage that comes late goes back while its volume waits for a controller service to detach it',
+    plan: aboutNodeIds,
   },
 ];

@@ -21,7 +21,7 @@ import {
   type VolumeCallRecord,
 } from './driver-call.ts';
 import { drawFate, type Fate, type FateRates } from './driver-fates.ts';
-import type { DriverNature } from './driver-nature.ts';
+import { attachesNow, type DriverNature, hasController, PLAIN_NATURE } from './driver-nature.ts';
 import type { DriverOracle } from './driver-oracle.ts';
 import type { Answer, Neighbour, Neighbours } from './neighbours.ts';
 import type { Random } from './random.ts';
@@ -39,6 +39,8 @@ export interface SimDriverParts {
   readonly trace: Trace;
   readonly oracle: DriverOracle;
   readonly nature: DriverNature;
+  /** What it is when it starts again, in place of what it was. */
+  readonly reborn?: (nature: DriverNature) => DriverNature;
   /** CSI socket and registration socket; the directories exist. */
   readonly endpoint: AbsolutePath;
   readonly registration: AbsolutePath | undefined;
@@ -62,6 +64,8 @@ const CRASHED_MS_MAX = 20_000;
 const START_AGAIN_MS = 1_000;
 const HUNG_LOOK_MS = 1_000;
 const HUNG_IS_BUSY = 0.6;
+/** A call that this life of the driver does not have. */
+const UNSERVED: Fate = { kind: 'status', status: STATUS.unimplemented, effect: false };
 
 export class SimDriver implements Neighbour {
   readonly #parts: SimDriverParts;
@@ -73,6 +77,7 @@ export class SimDriver implements Neighbour {
   #nature: DriverNature;
   #sockets: number[] = [];
   #life = 0;
+  #hasStarted = false;
   #boots = 0;
   readonly #straggling = new Set<RungCall>();
   /** Ends with the life, and when all is healed: nobody is at work any more on what was asked before. */
@@ -161,7 +166,13 @@ export class SimDriver implements Neighbour {
       kernel.removeFile(path);
       this.#sockets.push(neighbours.listen(path, this));
     }
-    trace.add(`driver ${name} starts, stages ${nature.stages}, attaches ${nature.attaches}`);
+    if (this.#hasStarted) this.#nature = this.#parts.reborn?.(nature) ?? nature;
+    this.#hasStarted = true;
+    const { controller, nodeId } = this.#nature;
+    oracle.noteNodeId(nodeId);
+    const part = controller === 'whole' ? '' : `, controller ${controller}`;
+    const node = nodeId === PLAIN_NATURE.nodeId ? '' : `, node ${nodeId}`;
+    trace.add(`driver ${name} starts, stages ${nature.stages}, attaches ${nature.attaches}${part}${node}`);
   }
 
   /** Dies: open calls are never answered; `tidy` takes its sockets along. */
@@ -218,7 +229,8 @@ export class SimDriver implements Neighbour {
     const { volumeId } = call.request;
     const shift = this.#shift;
     const end = oracle.begin(call, this.#nature, waiting, () => this.#shift === shift);
-    const fate = drawFate(fates(), random);
+    const drawn = drawFate(fates(), random);
+    const fate = this.#isServed(call) ? drawn : UNSERVED;
     trace.add(`driver ${call.method} ${volumeId} ${placeOf(call)} ${describe(fate)}`);
     const asks = isQuestion(call);
     const reply = (outcome: Outcome): void => {
@@ -259,6 +271,14 @@ export class SimDriver implements Neighbour {
     };
     const cancel = this.#after(delayMs, finish);
     if (fate.kind === 'late') this.#late.add(finish);
+  }
+
+  #isServed(call: VolumeCallRecord): boolean {
+    const { method, request } = call;
+    if (method !== 'ControllerPublishVolume' && method !== 'ControllerUnpublishVolume') return true;
+    if (method === 'ControllerUnpublishVolume' && this.#nature.controller === 'attaches-nothing')
+      this.#volumes.backing(request.volumeId)?.attachments.delete(request.nodeId);
+    return attachesNow(this.#nature);
   }
 
   #whileHung(handle: string, onEnd: () => void): void {
@@ -329,16 +349,16 @@ export class SimDriver implements Neighbour {
         return { name, vendorVersion: `1.${this.#life}.0`, manifest: {} };
       case 'GetPluginCapabilities': {
         const service = { $case: 'service', value: { type: ServiceType.CONTROLLER_SERVICE } } as const;
-        return { capabilities: this.#nature.attaches ? [{ type: service }] : [] };
+        return { capabilities: hasController(this.#nature) ? [{ type: service }] : [] };
       }
       case 'Probe':
         return { ready: true };
       case 'NodeGetInfo':
-        return { nodeId: 'node-sim', maxVolumesPerNode: 0n, accessibleTopology: undefined };
+        return { nodeId: this.#nature.nodeId, maxVolumesPerNode: 0n, accessibleTopology: undefined };
       case 'NodeGetCapabilities':
         return { capabilities: nodeCapabilities(this.#nature).map(rpc) };
       case 'ControllerGetCapabilities':
-        return this.#nature.attaches
+        return hasController(this.#nature)
           ? { capabilities: controllerCapabilities(this.#nature).map(rpc) }
           : undefined;
       default:
@@ -369,7 +389,7 @@ function nodeCapabilities(nature: DriverNature): number[] {
 
 function controllerCapabilities(nature: DriverNature): number[] {
   return [
-    ControllerType.PUBLISH_UNPUBLISH_VOLUME,
+    ...(attachesNow(nature) ? [ControllerType.PUBLISH_UNPUBLISH_VOLUME] : []),
     ...(nature.controllerMultiWriter ? [ControllerType.SINGLE_NODE_MULTI_WRITER] : []),
   ];
 }

@@ -3,6 +3,7 @@ import { below } from '../../mount/host.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import { csiVolumeId, inlineVolumeHandle, type PodUid, type VolumeId } from '../../plugins/volume.ts';
 import { type Backing, GIB, PLAIN_BACKING } from './backing.ts';
+import type { DriverNature } from './driver-nature.ts';
 import type { DriverOracle } from './driver-oracle.ts';
 import type { Content, Disk, InlineVolume, SimPod } from './manifests.ts';
 import { LATE_EFFECT_MS } from './late-plan.ts';
@@ -28,6 +29,8 @@ export interface SimStorageParts {
   readonly isForgotten: (volume: VolumeId, sinceMs: number) => boolean;
   /** A driver has taken something away, long after anybody has asked for it. */
   readonly onTaken: () => void;
+  /** What a driver is that starts again, in place of what it was. */
+  readonly reborn: (driver: string, nature: DriverNature) => DriverNature;
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
 }
@@ -95,6 +98,7 @@ export class SimStorage {
       oracle,
       random: random.fork(),
       name: plan.name,
+      reborn: (nature) => this.#parts.reborn(plan.name, nature),
       nature: { ...plan.nature, parallel: plan.parallel },
       endpoint: below(home, 'csi.sock'),
       registration: plan.registers ? below(layout.registry, `${plan.name}-reg.sock`) : undefined,

@@ -30,6 +30,7 @@ import {
 } from './manifests.ts';
 import { installLocals, localObjects } from './local-volumes.ts';
 import type { Neighbours } from './neighbours.ts';
+import { NodeIds } from './node-ids.ts';
 import { PodMaker } from './pod-maker.ts';
 import { csiOf, keyOf, placeIn, specOf } from './pod-volume.ts';
 import { QuarantineWatch } from './quarantine-watch.ts';
@@ -58,6 +59,10 @@ export interface SimWorldParts {
   readonly violate: (invariant: string, text: string) => void;
   readonly onTeardown: (what: string, path: string, handle: string) => void;
   readonly agentLife: () => number;
+  /** The agent believes that a pod was told of a place of the volume. */
+  readonly isThoughtHad: (handle: string) => boolean;
+  /** What the driver calls this node, as far as the agent has heard. */
+  readonly nodeIdHeard: (driver: string) => string | undefined;
   /** Whose objects these are; undefined: they are in manifests. */
   readonly cluster: SimCluster | undefined;
   /** A living agent stages or publishes the volume. */
@@ -83,6 +88,7 @@ export interface SimWorldParts {
   readonly nfsRandom: Random;
   readonly iscsiRandom: Random;
   readonly subpathsRandom: Random;
+  readonly nodeIdsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';
@@ -100,6 +106,7 @@ export class SimWorld {
   readonly oracle: DriverOracle;
   readonly storage: SimStorage;
   readonly trouble: SimTrouble;
+  readonly nodeIds: NodeIds;
   readonly strangers: Strangers;
   readonly runtimes: Runtimes;
   readonly quarantine: QuarantineWatch;
@@ -111,6 +118,7 @@ export class SimWorld {
     this.layout,
     (path) => this.#parts.kernel.mountsAt(path).at(-1),
     () => this.#parts.time.nowMs(),
+    (driver) => this.#parts.nodeIdHeard(driver),
   );
   /** By name; at most one pod of a name at a time. */
   readonly pods = new Map<string, SimPod>();
@@ -161,13 +169,20 @@ export class SimWorld {
         this.#judgeAttachment(call, handle, wasDown);
         parts.onClimb(call, handle);
       },
+      isThoughtHad: parts.isThoughtHad,
       isInCluster: parts.cluster !== undefined,
       isRepublished: (handle) => this.isRepublished(handle),
       agentLife: parts.agentLife,
       isDirty: (handle) => this.quarantine.isDirty(this.backingOfHandle(handle), parts.time.nowMs()),
     });
+    this.nodeIds = new NodeIds({
+      ...parts,
+      random: parts.nodeIdsRandom,
+      drivers: () => this.storage.drivers,
+    });
     this.storage = new SimStorage({
       ...parts,
+      reborn: (name, nature) => this.nodeIds.reborn(name, nature),
       layout: this.layout,
       oracle: this.oracle,
       isForgotten: (volume, sinceMs) => this.trouble.isForgotten(volume, sinceMs),
@@ -209,6 +224,7 @@ export class SimWorld {
       this.#files.add(contentFile(content), () => [contentObject(content)]);
     }
     for (const driver of plan.drivers) this.storage.installDriver(driver);
+    this.nodeIds.begin();
     for (let index = 1; index <= plan.disksMax; index += 1) this.storage.makeDisk(index);
     this.#files.add(STORAGE_FILE, () => [
       ...plan.drivers
@@ -566,11 +582,20 @@ export class SimWorld {
       if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
     this.trouble.heal();
+    this.nodeIds.heal();
+    this.#removeUnattachable();
     this.#parts.kernel.localDisks.heal();
     this.hung.heal();
     this.#parts.kernel.nfs.heal();
     this.#parts.kernel.targets.heal();
     this.removeDead();
+  }
+
+  /** Whose driver will never attach again gets nothing new, and what it has attached stays. */
+  #removeUnattachable(): void {
+    const isMeant = (volume: PodVolume): boolean =>
+      volume.kind === 'csi' && this.storage.driverOf(volume.disk.driver)?.nature.controller === 'left-out';
+    for (const pod of [...this.pods.values()]) if (pod.volumes.some(isMeant)) this.#remove(pod);
   }
 
   /**

@@ -16,6 +16,7 @@ import {
   aboutHung,
   aboutLostHolds,
   aboutMovedPods,
+  aboutNodeIds,
 } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
@@ -91,6 +92,16 @@ test('INV-29: whatever is done to the clock of a machine, nothing is forgotten o
       if (violation !== undefined)
         failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
     }
+  }
+  assert.deepEqual(failed, []);
+});
+
+test('DR-17: what is attached is detached under the name that it was attached under', async () => {
+  const failed: string[] = [];
+  for (let seed = 1; seed <= 25; seed += 1) {
+    const { violation } = await simulate(seed, { plan: aboutNodeIds });
+    if (violation !== undefined)
+      failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
   }
   assert.deepEqual(failed, []);
 });

@@ -30,6 +30,7 @@ import { checkEffect, checkStep, checkTeardown, type Listing } from './invariant
 import { recordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { isOfLocalDevices, withLocalDevices, withLocals } from './local-volumes.ts';
+import { withNodeIds } from './node-ids.ts';
 import { withFills } from './filled-directories.ts';
 import { withIscsi } from './iscsi-volumes.ts';
 import { withNfs } from './nfs-volumes.ts';
@@ -135,6 +136,7 @@ const ISCSI_SEED = 18_000_000_041;
 const CLUSTER_SEED = 13_000_000_021;
 const CLAIMS_SEED = 16_000_000_037;
 const NODE_SEED = 17_000_000_023;
+const NODE_IDS_SEED = 21_000_000_023;
 const MOVES_SEED = 20_000_000_089;
 const RECORDS_SEED = 14_000_000_029;
 const CLOCK_SEED = 21_000_000_019;
@@ -211,11 +213,13 @@ export class Simulation {
     const fillsRandom = createRandom(seed + FILLS_SEED);
     const nfsRandom = createRandom(seed + NFS_SEED);
     const iscsiRandom = createRandom(seed + ISCSI_SEED);
-    const plan = {
+    const nodeIdsRandom = createRandom(seed + NODE_IDS_SEED);
+    const named = {
       ...withIscsi(withNfs(withFills(kinds, fillsRandom), nfsRandom), iscsiRandom),
       subpathShare: drawSubpathShare(subpathsRandom),
       cluster,
     };
+    const plan = withNodeIds(named, nodeIdsRandom.fork());
     // A story is of a machine alone, but when it is about its cluster.
     const alone = { ...plan, cluster: { ...cluster, isOn: false } };
     const records = drawRecords(this.#recordsRandom.fork());
@@ -276,7 +280,14 @@ export class Simulation {
       nfsRandom,
       iscsiRandom,
       subpathsRandom: subpathsRandom.fork(),
+      nodeIdsRandom,
       agentLife: () => this.life?.number ?? 0,
+      isThoughtHad: (handle) => this.#isThoughtHad(handle),
+      nodeIdHeard: (driver) => {
+        return this.earlyView()
+          ?.drivers.list()
+          .find(({ name }) => name === driver)?.nodeId;
+      },
     });
     this.config = configOf(this.plan);
     this.tokens = new SimTokens({
@@ -385,6 +396,13 @@ export class Simulation {
       [...publications.keys()].some((one) => one === key),
     );
     return isWanted && this.isPublished(key);
+  }
+
+  #isThoughtHad(handle: string): boolean {
+    return [...(this.earlyView()?.reconciler.actual().values() ?? [])].some(({ spec, publications }) => {
+      const isIt = spec.kind === 'csi' && spec.volumeHandle === handle;
+      return isIt && [...publications.values()].some(({ untold }) => untold !== true);
+    });
   }
 
   #released(uid: string): void {

@@ -297,6 +297,28 @@ export function aboutUndoing(plan: Plan): Plan {
   };
 }
 
+/**
+ * Drivers that attach, call the machine otherwise again and again and come back without their controller service, under
+ * pods that come and go. A record is all that tells what is attached under which name, so none is damaged.
+ */
+export function aboutNodeIds(plan: Plan): Plan {
+  const { events } = plan;
+  return {
+    ...plan,
+    safetyMs: Math.max(plan.safetyMs, 60_000),
+    nodeIds: { ...plan.nodeIds, everyMs: 8_000, renamed: 0.6, withoutController: 0.3 },
+    drivers: plan.drivers.map((one) => ({ ...one, nature: { ...one.nature, attaches: true } })),
+    events: {
+      ...events,
+      podComes: Math.max(events.podComes, 4),
+      podGoes: Math.max(events.podGoes, 4),
+      agentCrashes: Math.max(events.agentCrashes, 1),
+      reboots: Math.max(events.reboots, 0.7),
+      recordDamaged: 0,
+    },
+  };
+}
+
 /** Somebody mounts file systems of his own over our places, in every seed. */
 export function aboutStrangers(plan: Plan): Plan {
   return { ...plan, strangers: 'anything' };
@@ -620,6 +642,8 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'inline-volumes': aboutInlineVolumes,
   stragglers: aboutStragglers,
   questions: aboutQuestions,
+  'node-id': aboutNodeIds,
+  'journal-node-id': (plan) => inJournal(aboutNodeIds(plan)),
   strangers: aboutStrangers,
   'leaving-strangers': aboutLeavingStrangers,
   'sub-paths': aboutSubpaths,

@@ -6,6 +6,7 @@ import { type NfsPlan, NO_NFS } from './nfs-volumes.ts';
 import { type FillsPlan, NO_FILLS } from './filled-directories.ts';
 import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
 import { type LocalsPlan, NO_LOCALS } from './local-volumes.ts';
+import { NO_NODE_IDS, type NodeIdsPlan } from './node-ids.ts';
 import { type MoreKindsPlan, NO_MORE_KINDS } from './more-kinds.ts';
 import { NO_POD_FIELDS, type PodFieldsPlan } from './pod-fields.ts';
 import { type ClusterPlan, NO_CLUSTER } from './cluster/cluster-plan.ts';
@@ -110,6 +111,7 @@ export interface Plan {
   readonly absence: AbsencePlan;
   /** Mean time between two pods that are moved from one manifest to another; 0: none is. */
   readonly movesEveryMs: number;
+  readonly nodeIds: NodeIdsPlan;
   readonly podFields: PodFieldsPlan;
   readonly moreKinds: MoreKindsPlan;
   readonly locals: LocalsPlan;
@@ -201,6 +203,7 @@ function drawPlan(random: Random): Plan {
     judgesQuestions: false,
     absence: NO_ABSENCE,
     movesEveryMs: 0,
+    nodeIds: NO_NODE_IDS,
     podFields: NO_POD_FIELDS,
     moreKinds: NO_MORE_KINDS,
     locals: NO_LOCALS,

@@ -26,6 +26,7 @@ const WRITTEN_MS = 100;
 export class ToldPlaces {
   readonly #layout: Layout;
   readonly #nowMs: () => number;
+  readonly #nodeIdOf: (driver: string) => string | undefined;
   readonly #mountAt: (path: AbsolutePath) => Mount | undefined;
   /** Which mount was there when a pod was told of the path last. */
   readonly #mounts = new Map<AbsolutePath, Mount | undefined>();
@@ -37,9 +38,18 @@ export class ToldPlaces {
   /** Nothing but what is mounted there may say so: the life before ended a moment after, or a record was damaged. */
   readonly #unwritten = new Set<readonly AbsolutePath[]>();
 
-  /** `mountAt`: what is mounted there now; its number may be that of another one that has gone. */
-  constructor(layout: Layout, mountAt: (path: AbsolutePath) => Mount | undefined, nowMs: () => number) {
+  /**
+   * `mountAt`: what is mounted there now; its number may be that of another one that has gone. `nodeIdOf`: what the
+   * driver calls this node, as far as the agent has heard.
+   */
+  constructor(
+    layout: Layout,
+    mountAt: (path: AbsolutePath) => Mount | undefined,
+    nowMs: () => number,
+    nodeIdOf: (driver: string) => string | undefined,
+  ) {
     this.#layout = layout;
+    this.#nodeIdOf = nodeIdOf;
     this.#mountAt = mountAt;
     this.#nowMs = nowMs;
   }
@@ -92,6 +102,13 @@ export class ToldPlaces {
       const mount = this.#mounts.get(path);
       return mount !== undefined && this.#mountAt(path) !== mount;
     });
+  }
+
+  /** It is attached under a name that its driver does not give this node any more (DR-17). */
+  #isCalledOtherwise({ spec, attached, attachedNode }: ActualVolume): boolean {
+    if (spec.kind !== 'csi' || attached.kind === 'absent' || attachedNode === undefined) return false;
+    const now = this.#nodeIdOf(spec.driver);
+    return now !== undefined && now !== attachedNode;
   }
 
   #toldOf(volume: VolumeId): ReadonlySet<PublicationKey> {
@@ -165,6 +182,7 @@ export class ToldPlaces {
     const told = this.#toldOf(operation.volume);
     const isElsewhere =
       saysOtherwise(known, wanted) ||
+      this.#isCalledOtherwise(known) ||
       isForOtherGroup(known, wanted) ||
       isHadOtherwise(known.attached, known.staged);
     if (!('publication' in operation)) {

@@ -5,11 +5,18 @@ import type {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
 } from '../../plugins/csi/wire/generated/csi.ts';
-import { type Backing, type BackingOptions, EPHEMERAL_KEY, PLAIN_BACKING } from './backing.ts';
+import {
+  type Backing,
+  type BackingOptions,
+  deviceOf,
+  EPHEMERAL_KEY,
+  nodeIdOf,
+  PLAIN_BACKING,
+} from './backing.ts';
 import { missingFrom, placeOf, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
 import { DriverDevices } from './driver-devices.ts';
 import type { Fate } from './driver-fates.ts';
-import type { DriverNature } from './driver-nature.ts';
+import { type DriverNature, needsAttachment } from './driver-nature.ts';
 import { type Inode, inodesOf, plant, plantDirectory } from './file-tree.ts';
 import type { SimKernel } from './sim-kernel.ts';
 import { answerQuestion } from './volume-questions.ts';
@@ -52,8 +59,9 @@ export class VolumeService {
       block,
       ephemeral,
       device: undefined,
-      attachment: undefined,
+      attachments: new Map(),
       setUpBy: undefined,
+      setUpUnder: new Map(),
       stagedAt: new Set(),
       stageLied: false,
       loops: new Set(),
@@ -80,6 +88,7 @@ export class VolumeService {
     for (const backing of this.#backings.values()) {
       backing.stagedAt.clear();
       backing.loops.clear();
+      backing.setUpUnder.clear();
       backing.device = undefined;
     }
   }
@@ -90,9 +99,9 @@ export class VolumeService {
     if (missing !== undefined) return refuse(STATUS.invalidArgument, `no ${missing}`);
     switch (call.method) {
       case 'ControllerPublishVolume':
-        return this.#attach(backing);
+        return this.#attach(call.request.nodeId, backing);
       case 'ControllerUnpublishVolume':
-        if (backing !== undefined) backing.attachment = undefined;
+        backing?.attachments.delete(call.request.nodeId);
         return EMPTY;
       case 'NodeStageVolume': {
         const { stagingTargetPath, publishContext } = call.request;
@@ -122,7 +131,11 @@ export class VolumeService {
     const before = this.#kernel.mountsAt(place).length;
     if (call.method === 'NodePublishVolume') this.#makeDirectories(parentOf(place as AbsolutePath));
     if (call.method === 'NodeStageVolume') this.#makeDirectories(place as AbsolutePath);
+    const setUpUnder = this.#backings.get(call.request.volumeId)?.setUpUnder;
+    const wasKnown = setUpUnder?.has(place) === true;
     const { status } = this.perform(call, 'plain');
+    // Until the agent looks it is detached under what nobody knows of, and set up over it again.
+    if (!wasKnown) setUpUnder?.delete(place);
     return { status, taken: this.#kernel.mountsAt(place).length < before };
   }
 
@@ -177,31 +190,32 @@ export class VolumeService {
 
   attach(handle: string): Readonly<Record<string, string>> {
     const backing = this.#backings.get(handle);
-    if (backing === undefined || !this.#nature().attaches) return {};
-    this.#attach(backing);
-    return { device: backing.attachment ?? '' };
+    const { attaches, nodeId } = this.#nature();
+    if (backing === undefined || !attaches) return {};
+    this.#attach(nodeId, backing);
+    return { device: deviceOf(backing) ?? '' };
   }
 
   /** The storage shows it to the node elsewhere; what stands goes on. The answer: what a driver is told from now on. */
   moveAttachment(handle: string): Readonly<Record<string, string>> | undefined {
     const backing = this.#backings.get(handle);
-    if (backing?.attachment === undefined || !this.#nature().attaches) return undefined;
-    backing.attachment = undefined;
+    if (backing === undefined || backing.attachments.size === 0 || !this.#nature().attaches) return undefined;
+    backing.attachments.clear();
     return this.attach(handle);
   }
 
   detach(handle: string): void {
-    const backing = this.#backings.get(handle);
-    if (backing !== undefined) backing.attachment = undefined;
+    this.#backings.get(handle)?.attachments.clear();
   }
 
-  #attach(backing: Backing | undefined): Outcome {
+  #attach(nodeId: string, backing: Backing | undefined): Outcome {
     if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
-    if (backing.attachment === undefined) {
-      this.#attachments += 1;
-      backing.attachment = `lun-${this.#attachments}`;
-    }
-    return { status: 0, reply: { publishContext: { device: backing.attachment } } };
+    const known = backing.attachments.get(nodeId);
+    if (known !== undefined) return { status: 0, reply: { publishContext: { device: known } } };
+    this.#attachments += 1;
+    const device = `lun-${this.#attachments}`;
+    backing.attachments.set(nodeId, device);
+    return { status: 0, reply: { publishContext: { device } } };
   }
 
   /** Nothing of it stands: it becomes what is asked for; else it is that, or not to be had. */
@@ -226,16 +240,20 @@ export class VolumeService {
     fate: Fate['kind'],
   ): Outcome {
     if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
-    const { attaches, stageMounts } = this.#nature();
-    const isAttached = backing.attachment !== undefined && context['device'] === backing.attachment;
-    if (attaches && !isAttached)
-      return refuse(STATUS.failedPrecondition, `device ${context['device'] ?? ''} is not attached`);
+    const nature = this.#nature();
+    const { stageMounts } = nature;
+    const { device } = context;
+    const nodeId = nodeIdOf(backing, device);
+    if (needsAttachment(nature) && nodeId === undefined)
+      return refuse(STATUS.failedPrecondition, `device ${device ?? ''} is not attached`);
     const facts = this.#kernel.inspect(path);
     if (typeof facts === 'string' || facts.kind !== 'directory')
       return refuse(STATUS.internal, `no directory ${path}`);
     if (!this.#isStaged(path, backing)) {
-      this.#see(backing, backing.attachment);
-      backing.setUpBy = backing.attachment;
+      noteSetUp(backing, path, nature, device);
+      const seen = nodeId === undefined ? undefined : device;
+      this.#see(backing, seen);
+      backing.setUpBy = seen;
     }
     if (backing.block) return outcomeOf(this.#devices.stage(backing, path, stageMounts));
     if (stageMounts) {
@@ -254,6 +272,12 @@ export class VolumeService {
   }
 
   #unstage(path: AbsolutePath, backing: Backing | undefined): Outcome {
+    const outcome = this.#unstaged(path, backing);
+    if (outcome.status === 0) backing?.setUpUnder.delete(path);
+    return outcome;
+  }
+
+  #unstaged(path: AbsolutePath, backing: Backing | undefined): Outcome {
     if (backing?.block === true) return outcomeOf(this.#devices.unstage(backing, path));
     backing?.stagedAt.delete(path);
     const down = this.#takeDown(path, backing);
@@ -269,7 +293,8 @@ export class VolumeService {
   }
 
   #publish(request: NodePublishVolumeRequest, backing: Backing | undefined, fate: Fate['kind']): Outcome {
-    const { stages, stageMounts, bindsDevices } = this.#nature();
+    const nature = this.#nature();
+    const { stages, stageMounts, bindsDevices } = nature;
     const target = request.targetPath as AbsolutePath;
     const staging = request.stagingTargetPath as AbsolutePath;
     if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
@@ -285,6 +310,7 @@ export class VolumeService {
       // What came late of one that was detached since may be there, unknown to its orchestrator (seed 109425225).
       if (isFresh || backing.seenBy !== device) this.#see(backing, device);
       if (isFresh) backing.setUpBy = device;
+      if (!backing.resources.has(target)) noteSetUp(backing, target, nature, device);
     }
     if (backing.block) {
       const how = { binds: bindsDevices, twice: fate === 'stack' };
@@ -305,6 +331,12 @@ export class VolumeService {
   }
 
   #unpublish(target: AbsolutePath, backing: Backing | undefined): Outcome {
+    const outcome = this.#unpublished(target, backing);
+    if (outcome.status === 0) backing?.setUpUnder.delete(target);
+    return outcome;
+  }
+
+  #unpublished(target: AbsolutePath, backing: Backing | undefined): Outcome {
     if (backing?.block === true) return outcomeOf(this.#devices.unpublish(backing, target));
     const down = this.#takeDown(target, backing);
     if (down.status !== 0) return down;
@@ -375,6 +407,12 @@ export class VolumeService {
     }
     return EMPTY;
   }
+}
+
+function noteSetUp(backing: Backing, path: string, nature: DriverNature, device: string | undefined): void {
+  const nodeId = nodeIdOf(backing, device);
+  if (needsAttachment(nature) && nodeId !== undefined) backing.setUpUnder.set(path, nodeId);
+  else backing.setUpUnder.delete(path);
 }
 
 /** Something to walk: directories in each other, with files. */

@@ -91,7 +91,7 @@ export class ClusterWatch {
     if (!this.#inUse().has(unique))
       this.#sim.violate('INV-4', `${call} of ${handle}, and the server does not have it in use`);
     const nature = this.#sim.world.storage.driverOf(driver)?.nature;
-    if (nature?.attaches === true && backing.attachment === undefined && !this.#isDisturbed(unique))
+    if (nature?.attaches === true && backing.attachments.size === 0 && !this.#isDisturbed(unique))
       this.#sim.violate('INV-4', `${call} of ${handle}, which is not attached to this node`);
   }
 
