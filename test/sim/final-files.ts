@@ -46,7 +46,12 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
       for (const path of [published, held, `${data}/vol_data.json`]) keepWithParents(path);
       // What a pod that came and went left goes with the last one, or when the next one comes (seed 349588205).
       keepWithParents(`${data}/.vol_data.json.tmp`);
-    } else if (csi !== undefined) keep.add(`${target.slice(0, target.lastIndexOf('/'))}/vol_data.json`);
+    } else if (csi !== undefined) {
+      const directory = target.slice(0, target.lastIndexOf('/'));
+      keep.add(`${directory}/vol_data.json`);
+      // As of a stage: papers that are right are not written again.
+      keep.add(`${directory}/.vol_data.json.tmp`);
+    }
     const marker = volume.kind === 'empty-dir' ? volume.name : `wrapped_${volume.name}`;
     if (csi === undefined && volume.kind !== 'local' && volume.kind !== 'nfs' && volume.kind !== 'iscsi')
       keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
