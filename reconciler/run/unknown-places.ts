@@ -43,7 +43,9 @@ export function createUnknownPlaces(parts: UnknownPlacesParts): UnknownPlaces {
   function found(volume: ActualVolume, wanted: DesiredVolume, table: MountTable): ActualVolume {
     const publications = new Map(volume.publications);
     for (const [key, { spec }] of wanted.publications) {
-      if (publications.has(key) || table.at(layout.mountPoint(volume.spec, spec)).length === 0) continue;
+      const top = table.at(layout.mountPoint(volume.spec, spec)).at(-1);
+      // A stranger's, mostly, and none that dies: the volume must not wait for him.
+      if (publications.has(key) || top === undefined || top.fsType === 'tmpfs') continue;
       const presence = { kind: 'unsure', because: FOUND } as const;
       publications.set(key, { spec, presence, generation: undefined, mount: undefined, untold: true });
     }
