@@ -715,4 +715,10 @@ export const REGRESSIONS: readonly Regression[] = [
       'a stage that comes late goes back while its volume waits for a controller service to detach it',
     plan: aboutNodeIds,
   },
+  {
+    seed: 73836928,
+    sentence:
+      'what a cluster has attached under one name of the node is set up, though its driver has another one by now',
+    plan: aboutCluster,
+  },
 ];
