@@ -48,3 +48,18 @@ test('what somebody has mounted where a pod is to have a dead file system keeps 
   assert.deepEqual(host.entries, [theirs]);
   await reconciler.stop(0);
 });
+
+test('before the places in the pods are read nothing is taken from a pod that may have it (RC-18)', async () => {
+  const { host, plugins, reconciler } = createBench({ resyncMs: 1_000, isRead: false });
+  const target = layout.mountPoint(csi('data'), place('web', 'data'));
+  const dead = { ...deathFailure(target, 'input-output'), effect: 'unknown' } as const;
+  host.entries.push(mountAt(target));
+  plugins.fault = (kind) => (kind === 'stage' ? dead : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(60_000);
+  assert.deepEqual(
+    plugins.calls.filter((call) => call.startsWith('unpublish')),
+    [],
+  );
+  await reconciler.stop(0);
+});
