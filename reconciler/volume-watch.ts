@@ -46,7 +46,8 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
   const common = { host, layout, records, log, ...shared };
   const windowMs = parts.lateEffectMs ?? LATE_EFFECT_MS;
   const lookout = createLookout({ ...common, windowMs });
-  const unknownPlaces = createUnknownPlaces(common);
+  const placesRead = (volume: VolumeId): boolean => reconstructGate.gateOf(volume).placesRead;
+  const unknownPlaces = createUnknownPlaces({ ...common, placesRead });
   const resync = createResync({
     ...common,
     everyMs: parts.resyncMs,

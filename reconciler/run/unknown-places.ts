@@ -16,6 +16,8 @@ export interface UnknownPlacesParts {
   readonly desired: () => DesiredState;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly touch: (volume: VolumeId) => void;
+  /** As Gate: before, a pod may have a volume that no record tells (RC-18). */
+  readonly placesRead: (volume: VolumeId) => boolean;
 }
 
 /**
@@ -62,7 +64,7 @@ export function createUnknownPlaces(parts: UnknownPlacesParts): UnknownPlaces {
       for (const [id, { spec, needs }] of dead) {
         const wanted = desired().volumes.get(id);
         if (wanted === undefined) dead.delete(id);
-        if (wanted === undefined || changed.has(id) || parts.isBusy(id)) continue;
+        if (wanted === undefined || changed.has(id) || parts.isBusy(id) || !parts.placesRead(id)) continue;
         const volume = belief.volumes.get(id) ?? onTheGround(spec, needs);
         const raised = found(volume, wanted, table);
         if (raised === volume) continue;
