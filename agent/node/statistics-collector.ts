@@ -203,7 +203,7 @@ class PeriodicCollector implements StatisticsCollector {
     const answer = await plugin.statistics(call);
     if (this.#isStopped) return;
     if (this.#entries.get(id) === entry) this.#take(entry, answer);
-    this.#owed.end(id, endingOf(answer));
+    this.#owed.end(id, endingBy(failureIn(answer)));
   }
 
   #isFull(lane: string, key: string): boolean {
@@ -242,7 +242,7 @@ class PeriodicCollector implements StatisticsCollector {
     const answer = await this.#parts.storage.health(driver);
     if (this.#isStopped) return;
     if (answer.ok) this.#learnStorage(driver, answer.value);
-    this.#owed.end(key, answer.ok ? 'answered' : endingBy(answer.failure));
+    this.#owed.end(key, endingBy(answer.ok ? undefined : answer.failure));
   }
 
   #learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
@@ -278,17 +278,15 @@ function isAsItWas(now: ActualVolume | undefined, before: ActualVolume): boolean
   });
 }
 
-function endingOf(answer: Result<VolumeStatistics | 'busy'>): Ending {
-  if (!answer.ok) return endingBy(answer.failure);
-  return answer.value === 'busy' || answer.value.failure === undefined
-    ? 'answered'
-    : endingBy(answer.value.failure);
+function failureIn(answer: Result<VolumeStatistics | 'busy'>): Failure | undefined {
+  if (!answer.ok) return answer.failure;
+  return answer.value === 'busy' ? undefined : answer.value.failure;
 }
 
 /** Its time was up: whoever was asked may be at work on it still. */
-function endingBy({ code, isUnasked }: Failure): Ending {
-  if (code !== 'driver-deadline' && code !== 'deadline-passed') return 'answered';
-  return isUnasked === true ? 'unasked' : 'unanswered';
+function endingBy(failure: Failure | undefined): Ending {
+  if (failure?.code !== 'driver-deadline' && failure?.code !== 'deadline-passed') return 'answered';
+  return failure.isUnasked === true ? 'unasked' : 'unanswered';
 }
 
 /** Nothing said and nothing wrong are the same here: otherwise every first answer would be news. */

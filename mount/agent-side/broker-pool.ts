@@ -1,7 +1,7 @@
 /** The path brokers: one call at a time each, more of them while calls wait, and a kill for a call that is overdue. */
 import { startBroker } from './broker-process.ts';
 import { type BrokerPoolOptions, POOL_BOUNDS, type PoolBounds } from './broker-pool-options.ts';
-import { failLost, failUnbegun } from './lost-call.ts';
+import { failLost, failUnasked, failUnbegun } from './lost-call.ts';
 import { BrokerQueue } from './broker-queue.ts';
 import { type CallCompany, type Member, PathMembers, type Pending } from './broker-pool-members.ts';
 import type { PathCall, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
@@ -84,7 +84,7 @@ class PathBrokers implements BrokerPool {
       };
       company?.signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting[add](pending, waitsForEver ? undefined : deadlineMs, () =>
-        pending.settle(failUnbegun(call, 'deadline-passed')),
+        pending.settle(failUnasked(call)),
       );
       this.#pump();
     });

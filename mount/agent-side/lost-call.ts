@@ -4,10 +4,11 @@ import { type Effect, type FailureCode, fail, type Result } from '../failure.ts'
 
 /** No broker had it yet. */
 export function failUnbegun(call: PathCall, code: FailureCode): Result<never> {
-  return code === 'deadline-passed' ? failUnasked(call) : failCall(call, code, 'none');
+  return failCall(call, code, 'none');
 }
 
-function failUnasked(call: PathCall): Result<never> {
+/** No broker had it in time: it says nothing of what it is about. */
+export function failUnasked(call: PathCall): Result<never> {
   const about = aboutOf(call.args);
   const message = `${nameOf(call)} ${about} had no turn in time: other calls do not end`;
   return fail({ code: 'deadline-passed', message, effect: 'none', blocker: about, isUnasked: true });

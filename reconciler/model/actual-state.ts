@@ -234,6 +234,11 @@ export function mountLeft({ presence, mount }: ActualPublication): MountIdentity
   return isMountLost(presence) ? undefined : mount;
 }
 
+/** A place of which no pod was ever told. */
+export function untoldPlace(spec: PublicationSpec, presence: Presence): ActualPublication {
+  return { spec, presence, generation: undefined, mount: undefined, untold: true };
+}
+
 /** About to be climbed, and not known before. */
 export function isBegun(presence: Presence): boolean {
   return presence.kind === 'unsure' && presence.because === 'begun';

@@ -20,6 +20,7 @@ import {
   type Presence,
   PRESENT,
   RESTARTED,
+  untoldPlace,
   type VolumeOutcome,
   wasAbsent,
 } from './actual-state.ts';
@@ -79,8 +80,7 @@ function beginPublish(
   wanted: PublicationSpec,
 ): ActualPublication {
   if (there === undefined) {
-    const spec = withoutPartsOfDevice(volume, wanted);
-    return { spec, presence: BEGUN, generation: undefined, mount: undefined, untold: true };
+    return untoldPlace(withoutPartsOfDevice(volume, wanted), BEGUN);
   }
   const climbing = withSubpathsKnown(there.spec, placeToClimbBy(volume, there, wanted));
   const spec = withoutPartsOfDevice(volume, climbing);

@@ -17,6 +17,7 @@ import {
   isOnTheGround,
   type Presence,
   type Tombstone,
+  untoldPlace,
   type VolumeOutcome,
 } from './actual-state.ts';
 import { isNodeOther } from './attachment-identity.ts';
@@ -275,13 +276,7 @@ function raise(volume: ActualVolume, tombstone: Tombstone): ActualVolume {
   const staged = now.needs.stage && now.staged.kind === 'absent' ? CAME_LATE : now.staged;
   if (operation === 'stage') return { ...now, staged };
   if (publication === undefined || now.publications.has(publication.key)) return now;
-  const place = {
-    spec: publication,
-    presence: CAME_LATE,
-    generation: undefined,
-    mount: undefined,
-    untold: true,
-  } as const;
+  const place = untoldPlace(publication, CAME_LATE);
   return { ...now, staged, publications: new Map([...now.publications, [publication.key, place]]) };
 }
 

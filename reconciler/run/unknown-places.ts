@@ -1,10 +1,15 @@
 /** What is mounted where a pod is to have a volume, and nobody has set it up. */
-import type { Failure } from '../../mount/failure.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { Belief } from '../model/belief.ts';
-import { type ActualVolume, onTheGround, type VolumeOutcome } from '../model/actual-state.ts';
+import {
+  type ActualVolume,
+  onTheGround,
+  type Presence,
+  untoldPlace,
+  type VolumeOutcome,
+} from '../model/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../model/desired-state.ts';
 import type { Operation } from '../model/operation.ts';
 import type { Log } from '../../mount/process/log.ts';
@@ -31,10 +36,13 @@ export interface UnknownPlaces {
   look(table: MountTable, changed: ReadonlySet<VolumeId>): void;
 }
 
-const FOUND: Failure = {
-  code: 'late-effect',
-  message: 'something is mounted there that nobody is known to have set up: it is given back',
-  effect: 'unknown',
+const FOUND: Presence = {
+  kind: 'unsure',
+  because: {
+    code: 'late-effect',
+    message: 'something is mounted there that nobody is known to have set up: it is given back',
+    effect: 'unknown',
+  },
 };
 
 export function createUnknownPlaces(parts: UnknownPlacesParts): UnknownPlaces {
@@ -48,8 +56,7 @@ export function createUnknownPlaces(parts: UnknownPlacesParts): UnknownPlaces {
       const top = table.at(layout.mountPoint(volume.spec, spec)).at(-1);
       // A stranger's, mostly, and none that dies: the volume must not wait for him.
       if (publications.has(key) || top === undefined || top.fsType === 'tmpfs') continue;
-      const presence = { kind: 'unsure', because: FOUND } as const;
-      publications.set(key, { spec, presence, generation: undefined, mount: undefined, untold: true });
+      publications.set(key, untoldPlace(spec, FOUND));
     }
     return publications.size === volume.publications.size ? volume : { ...volume, publications };
   }
