@@ -29,25 +29,26 @@ test('a file system that is made anew in vain is given back where it is mounted 
   await reconciler.stop(0);
 });
 
-test('what somebody has mounted where a pod is to have a dead file system keeps no other pod from it', async () => {
-  const { host, plugins, reconciler } = createBench({ resyncMs: 1_000 });
-  const target = layout.mountPoint(csi('data'), place('web', 'data'));
-  const dead = { ...deathFailure(target, 'input-output'), effect: 'unknown' } as const;
-  const theirs = { ...mountAt(target), device: '0:44', fsType: 'tmpfs' };
-  host.entries.push(theirs);
-  let lives = 0;
-  plugins.fault = (kind, subject) => {
-    if (kind === 'stage') lives += 1;
-    if (kind === 'stage' && lives < 9) return dead;
-    const isTheirs = subject.startsWith('web') && (kind === 'publish' || kind === 'unpublish');
-    return isTheirs ? { code: 'mount-foreign', message: 'a tmpfs', effect: 'none' } : undefined;
-  };
-  reconciler.setDesired(wish([wanted('data', ['web', 'other'])]));
-  await host.advance(60_000);
-  assert.ok(plugins.world.has('other/pv-data'), [...plugins.world].join());
-  assert.deepEqual(host.entries, [theirs]);
-  await reconciler.stop(0);
-});
+for (const fsType of ['tmpfs', 'ext4'])
+  test(`${fsType} of somebody where a pod is to have a dead file system keeps no other pod from it`, async () => {
+    const { host, plugins, reconciler } = createBench({ resyncMs: 1_000 });
+    const target = layout.mountPoint(csi('data'), place('web', 'data'));
+    const dead = { ...deathFailure(target, 'input-output'), effect: 'unknown' } as const;
+    const theirs = { ...mountAt(target), device: '0:44', fsType };
+    host.entries.push(theirs);
+    let lives = 0;
+    plugins.fault = (kind, subject) => {
+      if (kind === 'stage') lives += 1;
+      if (kind === 'stage' && lives < 9) return dead;
+      const isTheirs = subject.startsWith('web') && (kind === 'publish' || kind === 'unpublish');
+      return isTheirs ? { code: 'mount-foreign', message: 'a stranger', effect: 'none' } : undefined;
+    };
+    reconciler.setDesired(wish([wanted('data', ['web', 'other'])]));
+    await host.advance(60_000);
+    assert.ok(plugins.world.has('other/pv-data'), [...plugins.world].join());
+    assert.deepEqual(host.entries, [theirs]);
+    await reconciler.stop(0);
+  });
 
 test('before the places in the pods are read nothing is taken from a pod that may have it (RC-18)', async () => {
   const { host, plugins, reconciler } = createBench({ resyncMs: 1_000, isRead: false });
