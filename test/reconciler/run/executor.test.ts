@@ -157,7 +157,7 @@ test('INV-30: a failure backs its key off, the way down stays free, and the time
   assert.equal(executor.submit(stage).kind, 'started');
 });
 
-test('a detach that waits for a change, or for its time, keeps no unstage of what came late', async () => {
+test('a detach that waits for a change keeps no unstage of what came late, and does not end with it', async () => {
   const refused = { code: 'driver-unimplemented', message: '', effect: 'none' } as const;
   const { executor } = bench(({ kind }) => (kind === 'detach' ? { kind: 'failed', failure: refused } : done));
   executor.submit({ kind: 'detach', volume });
@@ -167,6 +167,33 @@ test('a detach that waits for a change, or for its time, keeps no unstage of wha
   await settled();
   assert.equal(executor.submit({ kind: 'detach', volume }).kind, 'backing-off');
 });
+
+const UNDONE: readonly (readonly [failed: Operation, done: Operation])[] = [
+  [
+    { kind: 'detach', volume },
+    { kind: 'attach', volume },
+  ],
+  [{ kind: 'unstage', volume }, stage],
+  [{ kind: 'unpublish', volume, publication: place('a', 'data').key }, publish('a')],
+  [
+    { kind: 'detach', volume },
+    { kind: 'unstage', volume },
+  ],
+];
+
+for (const [down, other] of UNDONE)
+  test(`what failed of the last ${down.kind} is over with the next ${other.kind}`, async () => {
+    const { executor } = bench(({ kind }) => (kind === down.kind ? failed : done));
+    executor.submit(down);
+    await settled();
+    assert.equal(executor.submit(down).kind, 'backing-off');
+    executor.submit(other);
+    await settled();
+    assert.equal(executor.submit(down).kind, 'started');
+    await settled();
+    const submission = executor.submit(down);
+    assert.equal(submission.kind === 'backing-off' && submission.attempts, 1);
+  });
 
 test('a timer that fires a little early is still a retry: clock and timer do not agree to the tenth', async () => {
   const { host, executor, retried } = bench(() => failed);
