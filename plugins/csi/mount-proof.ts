@@ -90,7 +90,9 @@ function living(
   terms: { readonly spec: CsiVolumeSpec; readonly readOnly?: boolean },
 ): Result<MountIdentity> {
   const death = deathAtFirst(mount, terms);
-  return death === undefined ? ok(identityOf(mount)) : fail(deathFailure(path, death, 'unknown'));
+  return death === undefined
+    ? ok(identityOf(mount))
+    : fail(deathFailure(path, death, 'unknown', mount.device));
 }
 
 function identityOf({ mountId, device, readOnly, fsType }: MountIdentity): MountIdentity {

@@ -73,7 +73,7 @@ export function createStagedMount(
       const place = { spec: spec as CsiVolumeSpec, mount: isNew ? mount : before };
       const { device, readOnly = false } = mount;
       const finding = findingOf({ kind: 'alive', readOnly, device }, place);
-      if (finding !== 'usable') return fail(deathFailure(staging, finding, 'unknown'));
+      if (finding !== 'usable') return fail(deathFailure(staging, finding, 'unknown', device));
       stagedAtMs.set(spec.id, host.nowMs());
       return ok(undefined);
     },

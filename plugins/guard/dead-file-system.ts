@@ -69,11 +69,13 @@ export function deathFailure(
   path: AbsolutePath,
   finding: Exclude<FileSystemFinding, 'usable'>,
   effect: Effect = 'none',
+  deadDevice?: string,
 ): Failure {
   if (finding === 'silent') {
     const message = `the file system at ${path} does not answer`;
     return { code: 'deadline-passed', message, effect, blocker: path };
   }
   const message = `the file system at ${path} is dead: ${MEANING[finding]}`;
-  return { code: 'file-system-dead', message, effect, blocker: path, death: finding };
+  const device = deadDevice === undefined ? {} : { deadDevice };
+  return { code: 'file-system-dead', message, effect, blocker: path, death: finding, ...device };
 }

@@ -45,35 +45,45 @@ const FOUND: Presence = {
   },
 };
 
+interface StagedInVain extends Pick<ActualVolume, 'spec' | 'needs'> {
+  /** The device of the file system that was found dead. */
+  readonly device: string;
+}
+
 export function createUnknownPlaces(parts: UnknownPlacesParts): UnknownPlaces {
   const { belief, desired, layout, log } = parts;
-  /** As they were staged in vain. */
-  const dead = new Map<VolumeId, ActualVolume>();
+  const dead = new Map<VolumeId, StagedInVain>();
 
-  function found(volume: ActualVolume, wanted: DesiredVolume, table: MountTable): ActualVolume {
+  /** `device`: a stranger's is not given back, and the volume must not wait for him. */
+  function found(
+    volume: ActualVolume,
+    wanted: DesiredVolume,
+    device: string,
+    table: MountTable,
+  ): ActualVolume {
     const publications = new Map(volume.publications);
     for (const [key, { spec }] of wanted.publications) {
-      const top = table.at(layout.mountPoint(volume.spec, spec)).at(-1);
-      // A stranger's, mostly, and none that dies: the volume must not wait for him.
-      if (publications.has(key) || top === undefined || top.fsType === 'tmpfs') continue;
-      publications.set(key, untoldPlace(spec, FOUND));
+      if (publications.has(key)) continue;
+      const stack = table.at(layout.mountPoint(volume.spec, spec));
+      if (stack.some((mount) => mount.device === device)) publications.set(key, untoldPlace(spec, FOUND));
     }
     return publications.size === volume.publications.size ? volume : { ...volume, publications };
   }
 
   return {
-    ended(volume, { kind }, outcome) {
+    ended({ spec, needs }, { kind }, outcome) {
       if (kind !== 'stage') return;
-      if (outcome.kind === 'done') dead.delete(volume.spec.id);
-      else if (outcome.failure.death !== undefined) dead.set(volume.spec.id, volume);
+      if (outcome.kind === 'done') return void dead.delete(spec.id);
+      const device = outcome.failure.deadDevice;
+      if (device !== undefined) dead.set(spec.id, { spec, needs, device });
     },
     look(table, changed) {
-      for (const [id, { spec, needs }] of dead) {
+      for (const [id, { spec, needs, device }] of dead) {
         const wanted = desired().volumes.get(id);
         if (wanted === undefined) dead.delete(id);
         if (wanted === undefined || changed.has(id) || parts.isBusy(id) || !parts.placesRead(id)) continue;
         const volume = belief.volumes.get(id) ?? onTheGround(spec, needs);
-        const raised = found(volume, wanted, table);
+        const raised = found(volume, wanted, device, table);
         if (raised === volume) continue;
         log.warn('mount found that nobody set up', { volume: id });
         belief.reconstruct(raised);

@@ -14,7 +14,7 @@ test('a file system that is made anew in vain is given back where it is mounted 
   const [target, other] = ['web', 'other'].map((pod) => layout.mountPoint(volume, place(pod, 'data')));
   const staging = stagingPathOf(volume, layout);
   assert.ok(target !== undefined && other !== undefined && staging !== undefined);
-  const dead = { ...deathFailure(staging, 'input-output'), effect: 'unknown' } as const;
+  const dead = deathFailure(staging, 'input-output', 'unknown', '7:1');
   // It lives on in the mount of a call of which every record was lost; the driver's unpublish takes that off.
   host.entries.push(mountAt(target));
   plugins.fault = (kind) => {
@@ -33,7 +33,7 @@ for (const fsType of ['tmpfs', 'ext4'])
   test(`${fsType} of somebody where a pod is to have a dead file system keeps no other pod from it`, async () => {
     const { host, plugins, reconciler } = createBench({ resyncMs: 1_000 });
     const target = layout.mountPoint(csi('data'), place('web', 'data'));
-    const dead = { ...deathFailure(target, 'input-output'), effect: 'unknown' } as const;
+    const dead = deathFailure(target, 'input-output', 'unknown', '7:1');
     const theirs = { ...mountAt(target), device: '0:44', fsType };
     host.entries.push(theirs);
     let lives = 0;
@@ -53,7 +53,7 @@ for (const fsType of ['tmpfs', 'ext4'])
 test('before the places in the pods are read nothing is taken from a pod that may have it (RC-18)', async () => {
   const { host, plugins, reconciler } = createBench({ resyncMs: 1_000, isRead: false });
   const target = layout.mountPoint(csi('data'), place('web', 'data'));
-  const dead = { ...deathFailure(target, 'input-output'), effect: 'unknown' } as const;
+  const dead = deathFailure(target, 'input-output', 'unknown', '7:1');
   host.entries.push(mountAt(target));
   plugins.fault = (kind) => (kind === 'stage' ? dead : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
