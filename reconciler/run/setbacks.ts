@@ -2,7 +2,7 @@
 import { FAILURE_RETRY, type Failure } from '../../mount/failure.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { type BackOffLimits, backOffMs } from '../../mount/process/back-off.ts';
-import type { OperationTraits } from './operation-traits.ts';
+import type { EndedSetback, OperationTraits } from './operation-traits.ts';
 
 /** The last failure of a key and when it will be tried again (undefined: only when its cause changes). */
 export interface Setback {
@@ -13,7 +13,7 @@ export interface Setback {
 }
 
 export interface SetbacksParts<Operation, Subject extends string> {
-  readonly traits: Pick<OperationTraits<Operation, Subject>, 'subject' | 'setbackKey' | 'climbs'>;
+  readonly traits: Pick<OperationTraits<Operation, Subject>, 'subject' | 'setbackKey' | 'climbs' | 'ends'>;
   readonly clock: Clock & { random(): number };
   readonly backOff: BackOffLimits;
   /** A back-off has run out. */
@@ -59,6 +59,13 @@ export function createSetbacks<Operation, Subject extends string>({
     if (ofSubject?.size === 0) setbacks.delete(subject);
   }
 
+  function end(subject: Subject, { key, extent }: EndedSetback): void {
+    const known = setbacks.get(subject)?.get(key);
+    if (known === undefined || (extent === 'timed' && known.setback.retryAtMs === undefined)) return;
+    known.cancel?.();
+    forget(subject, key);
+  }
+
   return {
     of: (operation) => knownOf(operation)?.setback,
     failed(operation, failure, wasReset) {
@@ -88,15 +95,14 @@ export function createSetbacks<Operation, Subject extends string>({
       setbacks.set(subject, (setbacks.get(subject) ?? new Map()).set(key, one));
     },
     succeeded(operation) {
-      knownOf(operation)?.cancel?.();
-      forget(traits.subject(operation), traits.setbackKey(operation));
+      const subject = traits.subject(operation);
+      end(subject, { key: traits.setbackKey(operation), extent: 'all' });
+      for (const ended of traits.ends(operation)) end(subject, ended);
     },
     reset(subject, extent) {
-      for (const [key, { climbs, cancel, setback }] of setbacks.get(subject) ?? []) {
+      for (const [key, { climbs, setback }] of setbacks.get(subject) ?? []) {
         const isKept = extent === 'climbs' || (extent === 'changed' && setback.retryAtMs !== undefined);
-        if (isKept && !climbs) continue;
-        cancel?.();
-        forget(subject, key);
+        if (!isKept || climbs) end(subject, { key, extent: 'all' });
       }
     },
     blame(operation, failure, blocker) {

@@ -9,6 +9,7 @@ import {
   type Finished,
   type Submission,
 } from './executor.ts';
+import type { EndedSetback } from './operation-traits.ts';
 import type { InFlight } from './in-flight.ts';
 
 type VolumeExecutorParts = Omit<ExecutorParts<Operation, Learnt, VolumeId>, 'traits'>;
@@ -22,6 +23,7 @@ export function createVolumeExecutor(parts: VolumeExecutorParts): Executor<Opera
     conflicts,
     setbackKey,
     climbs: ({ kind }: Operation) => climbs(kind),
+    ends,
   };
   return createExecutor({ ...parts, traits });
 }
@@ -32,4 +34,20 @@ function setbackKey(operation: Operation): string {
   // A failing expansion delays no rung, nor does a detach that cannot be made what came late above it.
   const rung = climbs(kind) && kind !== 'expand' ? '' : kind;
   return `${climbs(kind) ? 'up' : 'down'}/${publicationOf(operation) ?? rung}`;
+}
+
+/** What stands again was not taken down in vain; and what keeps a disk attached may have been what is unstaged now. */
+function ends(operation: Operation): readonly EndedSetback[] {
+  switch (operation.kind) {
+    case 'attach':
+      return [{ key: 'down/detach', extent: 'all' }];
+    case 'stage':
+      return [{ key: 'down/unstage', extent: 'all' }];
+    case 'publish':
+      return [{ key: `down/${operation.publication}`, extent: 'all' }];
+    case 'unstage':
+      return [{ key: 'down/detach', extent: 'timed' }];
+    default:
+      return [];
+  }
 }

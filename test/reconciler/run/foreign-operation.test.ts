@@ -19,6 +19,7 @@ const CLAIM_TRAITS: OperationTraits<ClaimOperation, string> = {
     a.claim === b.claim && (a.verb === 'delete' || b.verb === 'delete' || a.verb === b.verb),
   setbackKey: ({ verb }) => verb,
   climbs: ({ verb }) => verb !== 'delete',
+  ends: () => [],
 };
 
 const FAILED: Outcome<Handle> = {
