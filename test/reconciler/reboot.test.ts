@@ -4,9 +4,11 @@ import { test } from 'node:test';
 import type { Needs } from '../../plugins/plugin.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { PodUid } from '../../plugins/volume.ts';
+import { LATE_EFFECT_MS } from '../../reconciler/run/lookout.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { createBench, layout, onlyRecord } from './bench.ts';
-import { wanted, wish } from './world.ts';
+import { actual, wanted, wish } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -44,6 +46,23 @@ test('DR-17: what was attached under the name of before the reboot is detached, 
   );
   assert.deepEqual(reconciler.obstacles(), []);
   await reconciler.stop(0);
+});
+
+test('an attach that nobody hears of any more is waited for once, however often the agent starts', async () => {
+  const asked = { operation: 'attach', node: 'node-1' } as const;
+  const standing = actual('data', { needs: needsOn('node-1') });
+  const volume = { ...standing, attachedNode: 'node-1', tombstones: [{ ...asked, open: true as const }] };
+  let recovered: ActualState = new Map([[volume.spec.id, volume]]);
+  for (const nowMs of [60_000, 360_000]) {
+    const { host, reconciler } = createBench({ recovered, nowMs, resyncMs: 1e9 });
+    await host.advance(1_000);
+    await reconciler.stop(0);
+    const records = host.files.size === 0 ? [] : [onlyRecord(host)];
+    if (records.length === 0) continue;
+    recovered = recover({ records, table: undefined, shown: new Map(), bootId: 'boot-1', layout });
+  }
+  const [known] = recovered.values();
+  assert.deepEqual(known?.tombstones, [{ ...asked, untilMs: 60_000 + LATE_EFFECT_MS }]);
 });
 
 const FIRST = wanted('data', ['web']);
