@@ -147,6 +147,8 @@ class VolumeReconciler implements Reconciler {
   begin(): void {
     this.#watch.resync.start();
     for (const volume of this.#belief.volumes.keys()) this.#queue.touch(volume);
+    if (this.#parts.plansOnly === true) return;
+    for (const volume of this.#watch.lookout.begun) void this.#recordWriter.note(volume, false);
   }
 
   setDesired(next: DesiredState): void {

@@ -27,7 +27,7 @@ export interface VolumeWatchParts {
 
 export interface VolumeWatch {
   readonly resync: Pick<Resync, 'start' | 'changed'>;
-  readonly lookout: Pick<Lookout, 'ended'>;
+  readonly lookout: Pick<Lookout, 'begun' | 'ended'>;
   readonly quarantineControl: QuarantineControl;
   readonly holders: Pick<HolderWatch, 'look'>;
   /** What is said about who has what is left of a pod. */
@@ -82,6 +82,7 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
   return {
     resync,
     lookout: {
+      begun: lookout.begun,
       ended(volume, operation, outcome) {
         unknownPlaces.ended(volume, operation, outcome);
         return lookout.ended(volume, operation, outcome);

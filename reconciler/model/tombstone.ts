@@ -57,11 +57,16 @@ export function withCallEnded(
 /** Found at a start: nobody hears any more how a call ended that was open, and less may be waited for by now. */
 export function withNobodyListening(volume: ActualVolume, untilMs: number): ActualVolume {
   if (volume.tombstones === undefined) return volume;
-  const tombstones = volume.tombstones.map((one) => {
-    const isOpen = one.open === true || one.untilMs === undefined;
-    return { ...closed(one), untilMs: isOpen ? untilMs : Math.min(one.untilMs, untilMs) };
-  });
+  const tombstones = volume.tombstones.map((one) => ({
+    ...closed(one),
+    untilMs: isUntimed(one) ? untilMs : Math.min(one.untilMs ?? untilMs, untilMs),
+  }));
   return { ...volume, tombstones };
+}
+
+/** Its time begins only with `withNobodyListening`. */
+export function isUntimed({ open, untilMs }: Tombstone): boolean {
+  return open === true || untilMs === undefined;
 }
 
 /**

@@ -8,6 +8,7 @@ import type { ActualVolume, VolumeOutcome } from '../model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Operation } from '../model/operation.ts';
 import {
+  isUntimed,
   nextDueMs,
   titleOf,
   tombstonesOf,
@@ -35,6 +36,8 @@ export interface LookoutParts {
 }
 
 export interface Lookout {
+  /** Whose time has begun at this start: once that is recorded, the next one does not begin it anew. */
+  readonly begun: readonly VolumeId[];
   /** The call of the operation has ended, or was given up: what is to be remembered of it. */
   ended(volume: ActualVolume, operation: Operation, outcome: VolumeOutcome): ActualVolume;
   /** Before a volume is planned: what is due is given back. */
@@ -49,6 +52,7 @@ export function createLookout(parts: LookoutParts): Lookout {
   const actual = belief.volumes;
   const timers = new Map<VolumeId, Cancel>();
   const untilMs = (): number => Math.ceil(host.nowMs() + windowMs);
+  const begun = [...actual.keys()].filter((id) => actual.get(id)?.tombstones?.some(isUntimed));
   for (const volume of actual.values()) belief.expect(withNobodyListening(volume, untilMs()));
 
   function schedule(id: VolumeId): void {
@@ -67,6 +71,7 @@ export function createLookout(parts: LookoutParts): Lookout {
   }
 
   return {
+    begun,
     ended(before, operation, outcome) {
       const volume = actual.get(operation.volume) ?? before;
       const next = withCallEnded(volume, operation, outcome, untilMs());
