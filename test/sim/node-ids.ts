@@ -26,7 +26,7 @@ const NODE_IDS = [PLAIN_NATURE.nodeId, 'node-sim-b', 'node-sim-c'] as const;
 const SHARE = 0.12;
 const MISSED_MS_MAX = 40_000;
 
-/** From a stream of its own. A cluster names the node by what its CSINode says, which is another story. */
+/** From a stream of its own. Seeds that draw a cluster are without; those that are made to be about one are not. */
 export function withNodeIds(plan: Plan, random: Random): Plan {
   const isOn = random.chance(SHARE) && !plan.cluster.isOn;
   const everyMs = random.pick([8_000, 30_000]);
