@@ -304,8 +304,20 @@ test('one that is still open is owed as well, when it takes longer than a questi
   one.answer(() => 'hangs');
   await one.run(5_000);
   assert.equal(one.of('1')?.unansweredSinceMs, undefined);
-  await one.run(10_001);
+  await one.run(90_001);
   assert.equal(one.of('1')?.unansweredSinceMs, 5_000);
+});
+
+test('one that waits for its turn, or for a look that takes long, is no silence of its volume meanwhile', async () => {
+  const one = world([volume('1')]);
+  one.answer(() => 'hangs');
+  await one.run(5_000 + 29_000);
+  assert.equal(one.of('1')?.unansweredSinceMs, undefined, 'it waits for a process, behind others that hang');
+  assert.equal(one.collector.owedBy('a.test'), 0);
+  await one.run(20_000);
+  assert.equal(one.of('1')?.unansweredSinceMs, undefined, 'many files are counted for so long');
+  await one.release(said(1));
+  assert.deepEqual(one.events, []);
 });
 
 test('a new instance of the driver is asked in the next period, whatever the old one owes', async () => {
