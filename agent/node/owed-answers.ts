@@ -43,8 +43,11 @@ export interface OwedAnswers {
 
 /** From when on an open question is hung and leaves its place to others. */
 const FRESH_MS_MAX = 1_000;
-/** From when on who has not answered owes an answer: no question is given longer. */
-const OWED_AFTER_MS = 10_000;
+/**
+ * From when on an open question is owed, before it has ended: only what the kernel holds on to is open for so long. A
+ * look waits 30 s for its turn and takes 30 s, and the driver has 10 s beside it.
+ */
+const OPEN_MS_MAX = 90_000;
 /** Names come from anybody who registers. */
 const LIVES_MAX = 1_024;
 const REASK = { firstMs: 300_000, maxMs: 3_600_000 } as const;
@@ -65,7 +68,7 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
 
   function owedOf(entry: Entry | undefined): Owed | undefined {
     if (entry === undefined) return undefined;
-    const isLate = entry.isOpen && clock.nowMs() - entry.askedMs > OWED_AFTER_MS;
+    const isLate = entry.isOpen && clock.nowMs() - entry.askedMs > OPEN_MS_MAX;
     const sinceMs = entry.sinceMs ?? (isLate ? entry.askedMs : undefined);
     return sinceMs === undefined ? undefined : { sinceMs, nextAskMs: entry.nextAskMs };
   }
