@@ -530,6 +530,30 @@ for (const mayWatch of [true, false]) {
   });
 }
 
+test('what our own call attached and nothing stands of is asked about: the cluster may have it, too', async () => {
+  const world = attachmentWorld();
+  // As a restart of the machine leaves it: nobody knows under which attachment it was used before.
+  const attached = { kind: 'unsure', because: 'restart' } as const;
+  world.stand(ONE, { attached, attachedNode: 'node-1', publishContext: {} });
+  const { attachment, words } = world.begin();
+  await world.clock.go(10 * SECOND_MS);
+  assert.deepEqual(attachment.standing(), [ONE.id]);
+  assert.notEqual(
+    attachment.wordOf(ONE.id)?.word?.lost,
+    true,
+    'that the cluster never attached it is no loss',
+  );
+  const before = words();
+  world.attach(ONE);
+  await world.clock.go(SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id)?.uid, metadataOf(world.attachmentOf(ONE)).uid);
+  assert.ok(words() > before, 'who reads the words is told');
+  world.stand(ONE, { attachedNode: 'node-1', publishContext: {} });
+  world.detach(ONE);
+  await world.clock.go(10 * SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id)?.word?.lost, false);
+});
+
 /** Each way in which the Node's list was another one meanwhile, and nobody here saw it so. */
 const UNSEEN: readonly {
   readonly how: string;
