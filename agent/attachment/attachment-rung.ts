@@ -40,6 +40,11 @@ export function isLosable(volume: ActualVolume): boolean {
   return volume.needs.attach && isReported(volume) && isSetUp(volume);
 }
 
+/** A call of this node has attached it, and nothing of it stands: that the cluster does not have it is no loss. */
+export function isOnlyCalled(volume: ActualVolume): boolean {
+  return volume.attachedNode !== undefined && isReported(volume) && !isSetUp(volume);
+}
+
 /** The names of volumes in use, as a Node has them. */
 export function namesInUse(actual: ActualState): ReadonlySet<string> {
   const names = new Set<string>();

@@ -9,7 +9,7 @@ import type { Log } from '../../mount/process/log.ts';
 import { noLongerWanted } from '../../plugins/steps.ts';
 import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
 import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
-import { type ActualState, isSetUp } from '../../reconciler/model/actual-state.ts';
+import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { type AttachedList, createAttachedList, type ListingChange } from './attached-list.ts';
@@ -21,6 +21,7 @@ import {
   isAwaited,
   isComing,
   isLosable,
+  isOnlyCalled,
   isTold,
   mayBeLost,
   namesInUse,
@@ -221,7 +222,8 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   standing(): readonly VolumeId[] {
-    return [...this.#actual().values()].filter(isLosable).map(({ spec }) => spec.id);
+    const isAskedAbout = (one: ActualVolume): boolean => isLosable(one) || isOnlyCalled(one);
+    return [...this.#actual().values()].filter(isAskedAbout).map(({ spec }) => spec.id);
   }
 
   wordOf(id: VolumeId): StandingWord | undefined {
@@ -233,7 +235,8 @@ class AttachmentByCluster implements ClusterAttachment {
     // What was granted goes on while the server is silent. After a restart it has to say so once more.
     if (answer.kind === 'unknown' && this.#granted.has(id)) return undefined;
     const uid = answer.kind === 'present' ? answer.sight.uid : undefined;
-    const verdict = this.#verdict(spec, name, answer, { stands: true, uid: volume.attachmentUid });
+    const standing = { stands: !isOnlyCalled(volume), uid: volume.attachmentUid };
+    const verdict = this.#verdict(spec, name, answer, standing);
     if (verdict.kind === 'granted') return { word: undefined, uid, said: verdict };
     if (!mayBeLost(volume)) return undefined;
     const blocked = notAttached(spec, verdict, 'none');
@@ -272,7 +275,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const followed = this.#followed.get(name);
     if (followed === undefined) return;
     if (isAwaited(followed.volume)) this.#tellGrant(followed.spec.id);
-    if (mayBeLost(followed.volume)) this.#tellWord();
+    if (mayBeLost(followed.volume) || isOnlyCalled(followed.volume)) this.#tellWord();
   }
 
   /** Nobody may have looked yet at those that were refused a moment ago. */

@@ -14,7 +14,7 @@ export interface StandingWord {
 
 /** Whoever attaches for this machine, asked about what stands here. */
 export interface StandingWords {
-  /** What somebody else may have taken from this node, wanted by a pod or not. */
+  /** What somebody else may have taken from this node, or have here beside a call of ours, wanted by a pod or not. */
   standing(): readonly VolumeId[];
   /** Undefined of any other, and where it is none of his. */
   wordOf(volume: VolumeId): StandingWord | undefined;
