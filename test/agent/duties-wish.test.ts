@@ -155,6 +155,21 @@ test('A-008, DR-16: a volume is remembered as attached until the driver can deta
   assert.deepEqual(attachedUnder(world), []);
 });
 
+test('A-035, DR-16: what its driver has no detach for any more is told when it is forgotten', async () => {
+  const world = await agentWorld(PLAIN, ATTACHES);
+  await untilSettled(world);
+  const told = () => world.log.filter((line) => line.includes('may still be attached'));
+  await world.replaceDriver({
+    controllerCapabilities: [],
+    before: refusing('ControllerUnpublishVolume', 12),
+  });
+  const driver = () => world.agent.view().drivers.list()[0];
+  await until('replaced', () => driver()?.controllerCapabilities?.size === 0);
+  await takeDown(world, PLAIN);
+  assert.equal(told().length, 1, world.log.join('\n'));
+  assert.match(told()[0] ?? '', /"volume":"[^"]+".*"node":"node-1"/);
+});
+
 const elsewhere = (zone: string) =>
   volumeYaml('pv-data', {
     spec:
