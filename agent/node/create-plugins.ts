@@ -1,5 +1,6 @@
 /** The kinds of volume that this agent has. */
 import { createTurns } from '../../mount/process/turns.ts';
+import type { Log } from '../../mount/process/log.ts';
 import type { Ground } from '../../mount/ground.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
@@ -24,11 +25,12 @@ export interface PluginsParts {
   /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
   readonly deniedHostPaths: readonly AbsolutePath[];
   readonly volumesHere: Pick<VolumesHere, 'list'>;
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /** Every kind of volume, each behind the guard of its mounts. */
 export function createPlugins(
-  { host, config, attachment, operationTimes, deniedHostPaths, volumesHere }: PluginsParts,
+  { host, config, attachment, operationTimes, deniedHostPaths, volumesHere, log }: PluginsParts,
   layout: Layout,
   drivers: RunningDriverRegistry,
   ground: Ground,
@@ -48,6 +50,8 @@ export function createPlugins(
     deadlineMs: config.csiDeadlineMs,
     attachment,
     volumesHere: (driver) => volumesHere.list(driver),
+    onUndetached: ({ id, driver }, node) =>
+      log.warn('volume may still be attached', { volume: id, driver, node, code: 'driver-unimplemented' }),
     forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;

@@ -39,6 +39,8 @@ export interface CsiPluginParts {
   readonly parallelPublish: (driver: string) => boolean;
   /** May this driver be sent `force` and `fence` for a volume in quarantine? Only by its name, by default never. */
   readonly forceFields?: (driver: string) => boolean;
+  /** A volume is forgotten that the storage may still have attached to this node, which it knows by that id. */
+  readonly onUndetached?: (spec: CsiVolumeSpec, node: string) => void;
   /** Who makes and ends attachments; by default this node calls the driver's controller service. */
   readonly attachment?: Attachment | undefined;
   /**
@@ -73,7 +75,8 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     ...{ host, layout, drivers, lanes, memory, volumesOf: volumesHere },
   });
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
-  const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
+  const onUndetached = parts.onUndetached ?? (() => {});
+  const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce, onUndetached });
   const attachment = parts.attachment === undefined ? called : afterCalled(parts.attachment, called);
   const csi: CsiSurroundings = {
     ...{ host, layout, nodeName, drivers, inTurn, parallelPublish, mayForce },

@@ -61,6 +61,7 @@ async function startOn(machine: MemoryHost) {
       operationTimes: { timed: (plugin) => plugin },
       deniedHostPaths: [],
       volumesHere: { list: () => [] },
+      log: { warn() {} },
     },
     layout,
     drivers as RunningDriverRegistry,

@@ -10,6 +10,7 @@ import {
   ControllerService,
 } from '../wire/generated/csi.ts';
 import type { VolumeCall } from '../../plugin.ts';
+import type { CsiVolumeSpec } from '../../volume.ts';
 import type { Attachment } from './attachment.ts';
 
 export interface CalledAttachmentParts {
@@ -17,9 +18,12 @@ export interface CalledAttachmentParts {
   readonly inTurn: VolumeRpc;
   /** May this driver be sent `fence` for a volume in quarantine? */
   readonly mayFence: (driver: string) => boolean;
+  /** Forgotten without a detach, as its driver has none now: the storage may have it attached under the node id. */
+  readonly onUndetached: (spec: CsiVolumeSpec, node: string) => void;
 }
 
-export function createCalledAttachment({ drivers, inTurn, mayFence }: CalledAttachmentParts): Attachment {
+export function createCalledAttachment(parts: CalledAttachmentParts): Attachment {
+  const { drivers, inTurn, mayFence, onUndetached } = parts;
   return {
     isNeeded(spec) {
       const driver = drivers.get(spec.driver);
@@ -45,9 +49,9 @@ export function createCalledAttachment({ drivers, inTurn, mayFence }: CalledAtta
     },
     async detach(spec, call) {
       const driver = drivers.get(spec.driver);
-      const isOurs = call.facts.attachedNode !== undefined;
+      const { attachedNode } = call.facts;
       // Found on disk, a volume may or may not be attached: a driver that does not attach settles that.
-      if (driver !== undefined && !attaches(driver) && !isOurs) return done;
+      if (driver !== undefined && !attaches(driver) && attachedNode === undefined) return done;
       let attachesNone = false;
       const method = ControllerService.controllerUnpublishVolume;
       const detached = await inTurn(spec, call, {
@@ -61,6 +65,8 @@ export function createCalledAttachment({ drivers, inTurn, mayFence }: CalledAtta
       });
       // A driver that came back without attaching, and says so once more when it is asked, has nothing to detach.
       const isSettled = !detached.ok && attachesNone && detached.failure.code === 'driver-unimplemented';
+      if (isSettled && attachedNode !== undefined)
+        onUndetached(spec, printable(attachedNode, NODE_ID_BYTES_SHOWN));
       return detached.ok || isSettled ? done : detached;
     },
   };

@@ -16,7 +16,7 @@ attachmentContract('called from here', async () => {
   const lanes = createCallLanes();
   const inTurn = createVolumeRpc({ host: made.host, drivers, lanes, deadlineMs: 30_000, memory });
   return {
-    attachment: createCalledAttachment({ drivers, inTurn, mayFence: () => false }),
+    attachment: createCalledAttachment({ drivers, inTurn, mayFence: () => false, onUndetached: () => {} }),
     spec: SPEC,
     call: call(),
     admit(context) {
