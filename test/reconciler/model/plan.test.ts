@@ -409,6 +409,28 @@ test('what nobody has and stands as no pod can have it goes first, and says what
   );
   assert.deepEqual(operations, []);
   assert.match(waits[1]?.failure?.message ?? '', /no pod has it: it is taken down first/);
+  assert.match(
+    waits[1]?.failure?.message ?? '',
+    /first, .*before every source of the wish/,
+    'what is waited for',
+  );
+});
+
+test('a pod that waits for what another pod never had to go first is told what that is kept for', () => {
+  const want = wanted('data', ['web']);
+  const asDevice = { ...want, spec: { ...want.spec, mode: 'Block' } } as DesiredVolume;
+  const now = actual('data', { staged: 'present', pods: { old: 'unsure' } });
+  const { key } = place('old', 'data');
+  const there = now.publications.get(key) ?? assert.fail();
+  const untold = { ...now, publications: new Map([[key, { ...there, untold: true as const }]]) };
+  const gate = { ...OPEN, frozenPods: new Set([there.spec.pod.uid]) };
+  const [kept, blocked] = plan(asDevice, untold, STAGED, gate).waits;
+  assert.deepEqual([kept?.kind, kept?.publication], ['frozen', key]);
+  assert.match(blocked?.failure?.message ?? '', /first, .*is wanted for default\/old cannot be read/);
+  const idle = actual('data', { staged: 'present' });
+  const asked = { volume, desired: asDevice, actual: idle, gate: OPEN, quarantine: undefined };
+  const driverless = planVolume({ ...asked, needs: undefined }).waits;
+  assert.match(driverless.at(-1)?.failure?.message ?? '', /the driver is not registered/);
 });
 
 test('what is mended for a pod that was never told of its place is done, whichever other pod is kept', () => {
