@@ -1,5 +1,5 @@
 /** Every wait has a reason: the one current obstacle of each publication or volume that is not where it should be. */
-import type { Failure, FailureCode } from '../../mount/failure.ts';
+import { assertNever, type Failure, type FailureCode } from '../../mount/failure.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import type { OperationKind } from './operation.ts';
 import type { ToldStep } from './told-step.ts';
@@ -45,4 +45,34 @@ export interface Obstacle {
   readonly overdue: boolean;
   /** What the try before ran into, if the operation is under way again. */
   readonly lastFailure: Failure | undefined;
+}
+
+/** Something that should happen and may not yet. */
+export interface Wait {
+  readonly kind: Extract<
+    ObstacleKind,
+    'waiting-driver' | 'blocked' | 'gate-closed' | 'frozen' | 'quarantined'
+  >;
+  readonly publication: PublicationKey | undefined;
+  readonly operation: OperationKind;
+  readonly failure: Failure | undefined;
+}
+
+/** Why it waits. `pod`: whose place it is about, if it is about one. */
+export function waitMessage({ kind, failure }: Pick<Wait, 'kind' | 'failure'>, pod: string): string {
+  if (failure !== undefined) return failure.message;
+  switch (kind) {
+    case 'waiting-driver':
+      return 'the driver is not registered on this node';
+    case 'gate-closed':
+      return 'nothing is taken down before every source of the wish, and the state root, have been read whole once';
+    case 'frozen':
+      return `what is wanted for ${pod} cannot be read now, or it is being deleted and may still run: it is kept`;
+    case 'blocked':
+      return 'the wish is incomplete';
+    case 'quarantined':
+      return 'the volume is in quarantine';
+    default:
+      return assertNever(kind);
+  }
 }

@@ -18,7 +18,7 @@ import {
 import { type ActualVolume, isOnTheGround, type Presence, type QuarantineReason } from './actual-state.ts';
 import { whyAttachmentUnknown } from './attachment-identity.ts';
 import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
-import type { ObstacleKind } from './obstacle.ts';
+import type { Wait } from './obstacle.ts';
 import type { Operation, OperationKind } from './operation.ts';
 import { quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
@@ -55,17 +55,6 @@ export interface Gate
  * forgotten; those that are begun by then may make it more.
  */
 const TOMBSTONES_MAX = 256;
-
-/** Something that should happen and may not yet. */
-export interface Wait {
-  readonly kind: Extract<
-    ObstacleKind,
-    'waiting-driver' | 'blocked' | 'gate-closed' | 'frozen' | 'quarantined'
-  >;
-  readonly publication: PublicationKey | undefined;
-  readonly operation: OperationKind;
-  readonly failure: Failure | undefined;
-}
 
 export interface VolumePlan {
   readonly operations: readonly Operation[];
@@ -194,8 +183,9 @@ function climb(
   const { actual } = input;
   if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual, today)) {
     const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
+    const [held] = waits;
     for (const publication of places) {
-      const failure = restageFailure(desired, actual, publication, today);
+      const failure = restageFailure(desired, actual, publication, today, held);
       waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
     }
     return;

@@ -2,7 +2,7 @@
  * What stands is spoken of as it was set up: of a volume that may be anything but down, all that its driver was told
  * stays as recorded, whatever is wished by now (CSI: one staging path, one capability; A-055, A-057, A-062). Pure.
  */
-import type { Failure } from '../../mount/failure.ts';
+import { bounded, type Failure } from '../../mount/failure.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import {
   fixedFields,
@@ -23,6 +23,7 @@ import {
 import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
 import { isContextOther, isNodeOther } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
+import { type Wait, waitMessage } from './obstacle.ts';
 import { isSurplus } from './single-pod.ts';
 import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
 
@@ -175,18 +176,27 @@ export function placesThatCannotBeServed(
   return ({ key }) => (known.reconstructed !== true && known.publications.has(key) ? undefined : failure);
 }
 
-/** While it is renewed: why a place that nothing is at yet is not set up. */
+/**
+ * While it is renewed: why a place that nothing is at yet is not set up. `held`: why what stands does not go yet, which
+ * is what the place really waits for.
+ */
 export function restageFailure(
   desired: DesiredVolume,
   known: ActualVolume,
   key: PublicationKey,
   today: Today,
+  held: Wait | undefined,
 ): Failure {
-  const dead = deadStageFailure(known, key);
-  if (dead !== undefined) return dead;
   const what = whatIsOtherwise(desired, known, today).join(', ');
-  const message = `the volume was set up with another ${what}, and no pod has it: it is taken down first`;
-  return { code: 'volume-in-use', message, effect: 'none' };
+  const failure = deadStageFailure(known, key) ?? {
+    code: 'volume-in-use',
+    message: `the volume was set up with another ${what}, and no pod has it: it is taken down first`,
+    effect: 'none',
+  };
+  if (held === undefined) return failure;
+  const place = held.publication === undefined ? undefined : known.publications.get(held.publication);
+  const because = waitMessage(held, place === undefined ? 'its pod' : podName(place.spec));
+  return bounded({ ...failure, message: `${failure.message}, which is held back: ${because}` });
 }
 
 /** The fields that stay as they are; nothing is known of a volume found on disk but where it is. */
@@ -208,12 +218,13 @@ function unservedFailure(desired: DesiredVolume, known: ActualVolume): Failure |
   const { spec, publications } = known;
   const field = unservedField(desired, known);
   if (field === undefined && !isContextOther(desired, known)) return undefined;
-  const pods = [...publications.values()].map(({ spec: { pod } }) => {
-    return pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`;
-  });
-  const users = pods.join(', ');
+  const users = [...publications.values()].map(({ spec: place }) => podName(place)).join(', ');
   const message = `${howOtherwise(desired, spec, field)}: delete the pods that use it first (${users})`;
   return { code: 'volume-in-use', message, effect: 'none', blocker: users };
+}
+
+function podName({ pod }: PublicationSpec): string {
+  return pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`;
 }
 
 /** What an attachment says may be confidential, and is not told. */

@@ -1,12 +1,11 @@
 /** Keeps the one current reason of every wait, and since when it has been the reason. */
-import { assertNever, type Failure, FAILURE_RETRY } from '../../mount/failure.ts';
+import { type Failure, FAILURE_RETRY } from '../../mount/failure.ts';
 import type { Clock } from '../../mount/host.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import type { VolumeInFlight, VolumeSubmission } from './volume-operation.ts';
 import { triesBefore } from './in-flight-text.ts';
-import type { Obstacle } from '../model/obstacle.ts';
+import { type Obstacle, type Wait, waitMessage } from '../model/obstacle.ts';
 import { type Operation, publicationOf } from '../model/operation.ts';
-import type { Wait } from '../model/plan.ts';
 
 /** What the last planning of a volume ran into. */
 export type Blockade =
@@ -188,27 +187,10 @@ function describeWait(wait: Wait, nowMs: number): Entry {
     publication: wait.publication,
     operation: wait.operation,
     code: wait.kind === 'waiting-driver' ? 'driver-not-registered' : wait.failure?.code,
-    message: wait.failure?.message ?? waitMessage(wait.kind),
+    message: waitMessage(wait, 'this pod'),
     blocker: wait.failure?.blocker,
     sinceMs: nowMs,
     ...triesBefore(undefined),
     ...NOT_BEGUN,
   };
-}
-
-function waitMessage(kind: Wait['kind']): string {
-  switch (kind) {
-    case 'waiting-driver':
-      return 'the driver is not registered on this node';
-    case 'gate-closed':
-      return 'nothing is taken down before every source of the wish, and the state root, have been read whole once';
-    case 'frozen':
-      return 'what is wanted for this pod cannot be read now, or it is being deleted and may still run: it is kept';
-    case 'blocked':
-      return 'the wish is incomplete';
-    case 'quarantined':
-      return 'the volume is in quarantine';
-    default:
-      return assertNever(kind);
-  }
 }

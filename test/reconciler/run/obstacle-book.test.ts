@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { publicationKey, type PodUid, type VolumeId } from '../../../plugins/volume.ts';
-import type { Wait } from '../../../reconciler/model/plan.ts';
+import type { Wait } from '../../../reconciler/model/obstacle.ts';
 import { createObstacleBook } from '../../../reconciler/run/obstacle-book.ts';
 
 const VOLUME = 'kubernetes.io/csi/d^data' as VolumeId;
