@@ -49,6 +49,9 @@ const SPACED: readonly (readonly [option: string, value: string])[] = [
   ['password = s3cr:', 's3cr:'],
   ['password = pw:xray zulu', 'xray zulu'],
   ['password = pw:xray zulu', 'zulu'],
+  ['password = user : hunter2', 'hunter2'],
+  ['password = user :hunter2', 'hunter2'],
+  ['password = user == hunter2', 'hunter2'],
 ];
 
 for (const [option, value] of SPACED) {
