@@ -52,7 +52,7 @@ const VALUE_ENDS = [/,/, /;/, /\s/, /[\s,;](?:-|[^\s,;=:]+[=:])/, /$/];
 const VALUE_SEPARATOR = /[=:](?=.)/g;
 /** A word without a value of its own that is a name all the same. */
 const NEXT_NAME = /^-|:$/;
-/** Between a name and its value there may be spaces on both sides of it. */
+/** Between a name and its value, or within a secret one, there may be spaces on both sides of it. */
 const SIGN = /^[=:]+/;
 const QUOTES = /^["']+|["']+$/g;
 const SECRET_NAME = /pass|secret|cred|token|key/i;
@@ -84,7 +84,8 @@ function hiddenWords(option: string): readonly string[] {
   let owner: Owner | undefined;
   for (const { 0: written, index: begin } of option.matchAll(WORD)) {
     const isItsFirst = owner?.isTelling === true && !owner.hasValue;
-    const sign = owner?.hasValue === false ? (SIGN.exec(written)?.[0] ?? '') : '';
+    const mayGoOn = owner?.hasValue === false || owner?.isTelling === true;
+    const sign = mayGoOn ? (SIGN.exec(written)?.[0] ?? '') : '';
     // The value is the next word, or all that is behind the first of the signs.
     if (sign === written) continue;
     if (sign.length > 1) hidden.push(...valuesAt(option, begin + 1, isItsFirst));
