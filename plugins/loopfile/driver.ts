@@ -1,6 +1,7 @@
 /** The driver put together: its parts, its sockets, and what it says about failures. */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { Cancel } from '../../mount/host.ts';
 import { ControllerService, IdentityService, NodeService } from '../csi/wire/generated/csi.ts';
 import { RegistrationService } from '../csi/wire/generated/pluginregistration.ts';
 import type { GrpcServer } from '../csi/wire/grpc-service.ts';
@@ -49,12 +50,14 @@ export async function startDriver(options: DriverOptions): Promise<Driver> {
   await mkdir(dirname(endpoint), { recursive: true, mode: 0o750 });
   const lock = await lockPool(pool.directory);
   const servers: GrpcServer[] = [];
+  let cancelSweep: Cancel = () => {};
   const close = async (): Promise<void> => {
+    cancelSweep();
     for (const server of servers.reverse()) await server.close();
     await lock.release();
   };
   try {
-    await pool.sweep();
+    cancelSweep = await pool.sweep();
     await serve(options, servers);
     return { close };
   } catch (error) {

@@ -14,6 +14,7 @@ import {
   statfs,
 } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Cancel } from '../../../mount/host.ts';
 import { makeSparseFile, syncDirectory, writeDurably } from './durable-file.ts';
 import type { FsType } from '../device/file-system.ts';
 import { type BackingFile, findLoopDevices, type LoopDevices } from '../device/loop-device.ts';
@@ -62,8 +63,11 @@ export interface Pool {
   loopDevices(id: VolumeId): Promise<LoopDevices>;
   /** What can still be promised without promising the same room twice. */
   roomBytes(): Promise<number>;
-  /** Deletes what a crash in the middle of `create` or `remove` left behind more than an hour ago. */
-  sweep(): Promise<void>;
+  /**
+   * Deletes what a crash in the middle of `create` or `remove` left behind, if it is the same an hour from now, unless
+   * that is cancelled: until then a command beside the driver may be at work on it.
+   */
+  sweep(): Promise<Cancel>;
 }
 
 /** A new life for the same name gives the same id: that makes CreateVolume idempotent. */
@@ -225,14 +229,30 @@ class DirectoryPool implements Pool {
     return Math.max(0, bavail * bsize - promised);
   }
 
-  async sweep(): Promise<void> {
+  /** By no clock that can be set: how long it was there before nobody knows. */
+  async sweep(): Promise<Cancel> {
+    const left = await this.#leftovers();
+    if (left.size === 0) return () => {};
+    // What cannot be removed waits for the next start.
+    const remove = (): unknown => this.#removeOld(left).catch(() => {});
+    const timer = setTimeout(remove, LEFTOVER_AGE_MS).unref();
+    return () => clearTimeout(timer);
+  }
+
+  async #removeOld(left: ReadonlyMap<string, number>): Promise<void> {
+    for (const [path, inode] of await this.#leftovers())
+      if (left.get(path) === inode) await rm(path, { recursive: true, force: true });
+  }
+
+  /** Their paths, with the inodes that they have. */
+  async #leftovers(): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
     for (const name of (await readdir(this.directory)).filter((one) => LEFTOVER.test(one))) {
       const path = join(this.directory, name);
       const facts = await unlessAbsent(lstat(path));
-      if (facts !== undefined && Date.now() - facts.ctimeMs > LEFTOVER_AGE_MS) {
-        await rm(path, { recursive: true, force: true });
-      }
+      if (facts !== undefined) found.set(path, facts.ino);
     }
+    return found;
   }
 
   #placeOf(id: VolumeId): string {
