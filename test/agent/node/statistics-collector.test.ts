@@ -299,6 +299,17 @@ test('who owes an answer still owes it, and is asked no sooner, when the next qu
   assert.ok(one.asked.length - asked <= 3, 'the pauses grow as if it had been asked once');
 });
 
+test('who owes an answer still owes it when the next question was not put, as its volume was busy', async () => {
+  const one = world([volume('1')]);
+  one.answer(() => late);
+  await one.run(5_000 + PERIOD_MS);
+  const { unansweredSinceMs, nextAskMs } = one.of('1') ?? assert.fail();
+  one.answer(() => ok('busy'));
+  await one.run((nextAskMs ?? assert.fail()) + PERIOD_MS);
+  assert.equal(one.of('1')?.unansweredSinceMs, unansweredSinceMs);
+  assert.deepEqual(one.events, ['volume question unanswered']);
+});
+
 test('one that is still open is owed as well, when it takes longer than a question may', async () => {
   const one = world([volume('1')]);
   one.answer(() => 'hangs');

@@ -125,6 +125,15 @@ test('what takes long to count rests twenty times as long, and never more than f
   assert.equal(asked.length, 3);
 });
 
+test('what was not counted, as nobody had a turn for it, does not rest', async () => {
+  const { ask, asked, given } = world();
+  given.tookMs = 30_000;
+  given.answer = fail({ code: 'deadline-passed', message: 'no turn', effect: 'none', isUnasked: true });
+  await ask();
+  await ask();
+  assert.equal(asked.length, 2);
+});
+
 test('what is being taken down, or is gone, is not asked about and not blamed', async () => {
   const { ask, asked, given } = world();
   given.answer = fail({ code: 'path-missing', message: PATH, effect: 'none' });
