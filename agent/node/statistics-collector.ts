@@ -203,7 +203,7 @@ class PeriodicCollector implements StatisticsCollector {
     const answer = await plugin.statistics(call);
     if (this.#isStopped) return;
     if (this.#entries.get(id) === entry) this.#take(entry, answer);
-    this.#owed.end(id, endingBy(failureIn(answer)));
+    this.#owed.end(id, answer.ok && answer.value === 'busy' ? 'unasked' : endingBy(failureIn(answer)));
   }
 
   #isFull(lane: string, key: string): boolean {

@@ -40,7 +40,8 @@ export class EmptyDirUsage {
     const path = this.#layout.volumeDirectory(spec, publication);
     const scope = spec.medium === 'disk' ? 'tree' : 'file-system';
     const measured = await this.#host.measureUsage({ path, scope });
-    const tookMs = this.#host.nowMs() - begunMs;
+    const isCounted = measured.ok || measured.failure.isUnasked !== true;
+    const tookMs = isCounted ? this.#host.nowMs() - begunMs : 0;
     this.#restsUntilMs.set(spec.id, begunMs + Math.min(tookMs * REST_SHARE, REST_MS_MAX));
     // What is not there (any more) is another one's to tell.
     if (!stillThere() || (!measured.ok && isAbsence(measured.failure.code))) return ok('busy');
