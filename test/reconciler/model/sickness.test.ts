@@ -66,6 +66,14 @@ test('DR-11: what nobody has is taken down before it is set up again', () => {
   assert.deepEqual(plan(['new'], down).operations, [{ kind: 'stage', volume }]);
 });
 
+test('a pod whose wish is incomplete is told that, not that a dead one goes first, which it does not meanwhile', () => {
+  const blocked = { code: 'not-attached', message: 'it is not attached yet', effect: 'none' } as const;
+  const desired = wanted('data', ['new'], blocked);
+  const asked = { volume, desired, actual: dead({}), needs, gate, quarantine: undefined };
+  const { operations, waits } = planVolume(asked);
+  assert.deepEqual([operations, waits.map(({ failure }) => failure?.code)], [[], ['not-attached']]);
+});
+
 test('MT-06: who has a dead one keeps it, who comes waits and is told for whom', () => {
   const { operations, waits } = plan(['old', 'new'], dead({ old: 'present' }));
   assert.deepEqual(operations, []);
