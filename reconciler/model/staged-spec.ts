@@ -169,7 +169,11 @@ export function placesThatCannotBeServed(
   desired: DesiredVolume,
   known: ActualVolume | undefined,
 ): (place: PublicationSpec) => Failure | undefined {
-  if (isStageDead(known)) return ({ key }) => deadStageFailure(known, key);
+  if (known !== undefined && isStageDead(known)) {
+    // A wish that is incomplete keeps it, and is the reason.
+    const isKept = desired.blocked !== undefined && isFreeToRenew(known);
+    return ({ key }) => (isKept ? undefined : deadStageFailure(known, key));
+  }
   const failure = known === undefined ? undefined : unservedFailure(desired, known);
   if (known === undefined || failure === undefined) return () => undefined;
   // Nobody knows what one that was found on disk was told; only that it is not what is wanted.
