@@ -7,7 +7,7 @@ import { readEnvelope } from '../../../kubernetes/api/api-object.ts';
 import { attachmentNameOf } from '../../../kubernetes/objects/attachment-name.ts';
 import { csiVolumeId } from '../../../plugins/volume.ts';
 import { ABSENT, PRESENT } from '../../../reconciler/model/actual-state.ts';
-import { type Json, refusal } from '../../kubernetes/api/api-store.ts';
+import { type Json, NOT_OF_THE_SERVER, refusal } from '../../kubernetes/api/api-store.ts';
 import { attachmentContract } from '../../contract/attachment.ts';
 import { iscsiVolume } from '../../plugins/iscsi/iscsi-world.ts';
 import { ATTACHMENTS, attachmentWorld, callOf, NODE, NODE_UID, NODES, specOf } from './attachment-world.ts';
@@ -654,6 +654,20 @@ test('what cannot be read is not gone: nothing new, and nothing lost', async () 
   const word = attachment.wordOf(ONE.id)?.word;
   assert.deepEqual([word?.lost, word?.blocked.code], [false, 'not-attached']);
   assert.match(word?.blocked.message ?? '', /system:node:n1 to get volumeattachments/);
+});
+
+test('what stands is not lost because somebody between us and the server finds nothing', async () => {
+  const world = attachmentWorld();
+  world.stand(ONE);
+  world.attach(ONE);
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id)?.word, undefined);
+  world.store.instead = () => NOT_OF_THE_SERVER;
+  world.patchNode({ volumesAttached: [] });
+  await world.clock.go(30 * SECOND_MS);
+  assert.ok(world.store.asked.filter((one) => one.startsWith('GET') && one.includes('csi-')).length > 1);
+  assert.notEqual(attachment.wordOf(ONE.id)?.word?.lost, true);
 });
 
 test('a Node that stays as it is for minutes is touched, and the controller hears of it', async () => {

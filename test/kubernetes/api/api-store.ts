@@ -274,5 +274,9 @@ function metadataOf(object: Json): Json {
 }
 
 export function refusal(status: number, message: string): StoredAnswer {
-  return { status, body: { kind: 'Status', status: 'Failure', code: status, message } };
+  const reason = status === 404 ? { reason: 'NotFound' } : {};
+  return { status, body: { kind: 'Status', status: 'Failure', code: status, message, ...reason } };
 }
+
+/** The answer of somebody between us and the server, as a balancer that knows no such path. */
+export const NOT_OF_THE_SERVER: StoredAnswer = { status: 404, body: '404 page not found' };

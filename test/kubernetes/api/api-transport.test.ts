@@ -18,7 +18,7 @@ import { createHttp2Transport } from '../../../kubernetes/api/wire/http2-transpo
 import type { AbsolutePath } from '../../../mount/host.ts';
 import { apiTransportContract, type TransportUnderTest } from '../../contract/api-transport.ts';
 import { until } from '../../until.ts';
-import { ApiStore } from './api-store.ts';
+import { ApiStore, NOT_OF_THE_SERVER } from './api-store.ts';
 import { serveStore, type StoreServer } from './store-server.ts';
 import { storeTransport } from './store-transport.ts';
 
@@ -98,6 +98,17 @@ test('a request that gets no answer ends at its deadline, and a write may have b
   const path = '/api/v1/namespaces/default/serviceaccounts/a/token';
   const write = await transport.request({ ...GET, method: 'POST', path, body: {}, deadlineMs: 200 });
   assert.deepEqual(!write.ok && [write.failure.code, write.failure.effect], ['unreachable', 'unknown']);
+});
+
+test('what somebody between us and the server does not find is not absent, and may have been written', async (t) => {
+  const { store, transport } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  store.instead = () => NOT_OF_THE_SERVER;
+  const path = `${MAPS}/one`;
+  const read = await transport.request({ ...GET, path });
+  assert.deepEqual(!read.ok && [read.failure.code, read.failure.effect], ['failed', 'none']);
+  const write = await transport.request({ ...GET, method: 'PATCH', path, body: {} });
+  assert.deepEqual(!write.ok && [write.failure.code, write.failure.effect], ['failed', 'unknown']);
 });
 
 test('after a lost connection the next request has another one', async (t) => {

@@ -61,7 +61,7 @@ export async function serveStore(
         text === '' ? undefined : (JSON.parse(text) as Json),
       );
       response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
-      response.end(JSON.stringify(body));
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
       return;
     }
     // What has been is told at once, and the headers come before it.
