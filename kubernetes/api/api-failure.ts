@@ -1,6 +1,7 @@
 /** What can become of a request to an API server when it is not what was asked for. */
 import type { Effect } from '../../mount/failure.ts';
 import { printable } from '../../mount/text/printable.ts';
+import { mappingIn } from '../fields/plain-value.ts';
 
 /**
  * `denied` (403) never means that an object is absent: a node that has lost the right to read one gets it, too.
@@ -34,11 +35,11 @@ export type ApiResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly failure: ApiFailure };
 
-/** The status line of an answer, and whether the request was to change something. */
+/** The status line of an answer, its body as it was parsed, and whether the request was to change something. */
 export interface StatusFacts {
   readonly status: number;
-  /** `message` of the Status object in the body; empty without one. */
-  readonly message: string;
+  /** A Status object, if it is of the server. */
+  readonly body: unknown;
   /** The header Retry-After, as it was written. */
   readonly retryAfter: string | undefined;
   readonly isWrite: boolean;
@@ -64,16 +65,22 @@ const CODES: Readonly<Record<number, ApiFailureCode>> = {
 /** Refused before anything was done: so said by the status, of a request that writes, too. */
 const WITHOUT_EFFECT: ReadonlySet<number> = new Set([400, 401, 403, 404, 409, 410, 413, 422, 429]);
 
+/** The `reason` by which a server says that it has looked: what stands between us answers 404 for what it knows not. */
+const LOOKED = 'NotFound';
+const NOT_LOOKED = ' from somebody between us and the API server, who has not asked it';
+
 /** Pure. The answer has a status that is not 2xx. */
-export function failureOfStatus({ status, message, retryAfter, isWrite }: StatusFacts): ApiFailure {
+export function failureOfStatus({ status, body, retryAfter, isWrite }: StatusFacts): ApiFailure {
+  const { message, reason } = mappingIn(body);
+  const title =
+    typeof message === 'string' && message !== '' ? `${message} (${status})` : `HTTP status ${status}`;
+  const code = CODES[status] ?? 'failed';
+  const isSaidByOther = code === 'absent' && reason !== LOOKED;
   const seconds = /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
   return {
-    code: CODES[status] ?? 'failed',
-    message: printable(
-      message === '' ? `HTTP status ${status}` : `${message} (${status})`,
-      MESSAGE_BYTES_MAX,
-    ),
-    effect: isWrite && !WITHOUT_EFFECT.has(status) ? 'unknown' : 'none',
+    code: isSaidByOther ? 'failed' : code,
+    message: printable(isSaidByOther ? `${title}${NOT_LOOKED}` : title, MESSAGE_BYTES_MAX),
+    effect: isWrite && (isSaidByOther || !WITHOUT_EFFECT.has(status)) ? 'unknown' : 'none',
     ...(seconds === undefined
       ? {}
       : { retryAfterMs: Math.min(seconds, RETRY_AFTER_SECONDS_MAX) * SECOND_MS }),

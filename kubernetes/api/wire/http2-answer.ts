@@ -75,12 +75,7 @@ async function readBody(
 }
 
 function refusalOf(headers: IncomingHttpHeaders, status: number, body: string, isWrite: boolean): ApiFailure {
-  const said = parsed(body);
-  const message =
-    typeof said === 'object' && said !== null && 'message' in said && typeof said.message === 'string'
-      ? said.message
-      : '';
-  return failureOfStatus({ status, message, retryAfter: headers['retry-after'], isWrite });
+  return failureOfStatus({ status, body: parsed(body), retryAfter: headers['retry-after'], isWrite });
 }
 
 /** Who reads a stream line by line. */

@@ -91,6 +91,5 @@ export function storeTransport(store: ApiStore, clock: Pick<Clock, 'timer'>): St
 }
 
 function failureOf({ status, body, retryAfter }: StoredAnswer, isWrite: boolean): ApiFailure {
-  const { message } = body as { readonly message?: string };
-  return failureOfStatus({ status, message: message ?? '', retryAfter, isWrite });
+  return failureOfStatus({ status, body, retryAfter, isWrite });
 }

@@ -175,8 +175,7 @@ function resultOf({ method, answerBytesMax }: ApiRequest, answer: ApiAnswer): Ap
 }
 
 function failureOf({ status, body, retryAfter }: ApiAnswer, isWrite: boolean): ApiFailure {
-  const { message = '' } = body as { readonly message?: string };
-  return failureOfStatus({ status, message, retryAfter, isWrite });
+  return failureOfStatus({ status, body, retryAfter, isWrite });
 }
 
 function lost({ method }: ApiRequest): ApiFailure {
