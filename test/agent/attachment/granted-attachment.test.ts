@@ -313,6 +313,39 @@ test('what another one writes is kept, and who takes ours away again and again i
   assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
 });
 
+for (const [what, leave] of [
+  [
+    'an annotation',
+    ({ metadata, ...rest }: Json) => ({ ...rest, metadata: { ...(metadata as Json), annotations: {} } }),
+  ],
+  ['the list', ({ status: _, ...rest }: Json) => rest],
+] as const)
+  test(`whoever takes ${what} out of our writes is told, and is not written against all the time`, async () => {
+    const world = attachmentWorld();
+    const { attachment } = world.begin();
+    let writes = 0;
+    let isInside = false;
+    // An admission webhook that changes objects.
+    world.store.instead = (method, path, body) => {
+      if (method !== 'PATCH' || isInside) return undefined;
+      isInside = true;
+      writes += 1;
+      const answer = world.store.answer(method, path, leave(body));
+      isInside = false;
+      return answer;
+    };
+    const refused = await within(world, attachment.attach(ONE, callOf(ONE)), 10 * SECOND_MS);
+    assert.equal(codeOf(refused), 'in-use-unreported');
+    assert.match(messageOf(refused), /keeps another Node than it was given: .*webhook/);
+    await world.clock.go(50 * SECOND_MS);
+    assert.ok(writes < 20, `${writes} writes`);
+    world.store.instead = () => undefined;
+    world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+    attachment.look();
+    await world.clock.go(20 * SECOND_MS);
+    assert.deepEqual(world.inUse(), [NAME]);
+  });
+
 test('what a Node that is made anew lists, and nobody has, is off the list when the disk was read', async () => {
   const world = attachmentWorld();
   world.stand(ONE);
