@@ -18,8 +18,8 @@ import { InUseNames, isSameList, type WantedNames, type Waiting } from './in-use
 import { InUsePace } from './in-use-pace.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
-import { isManaged, isReportedNode, reportMarks } from './node-mark.ts';
-import { unreadNode, unreported } from './unreported.ts';
+import { isKept, isManaged, isReportedNode, reportMarks } from './node-mark.ts';
+import { KEPT_OTHERWISE, unreadNode, unreported } from './unreported.ts';
 
 export interface InUseReportParts {
   readonly transport: ApiTransport;
@@ -214,16 +214,18 @@ class NodeInUseReport implements InUseReport {
     this.#isWriting = false;
     this.#pace.noteEnded(isAwaited);
     if (this.#isStopped) return;
-    if (answered.ok) {
+    const isAsWritten = answered.ok && isKept(answered.value, seen, names.all);
+    if (isAsWritten) {
       this.#names.noteAcknowledged(names);
       this.#lateWrites.noteWritten(seen);
     }
     if (!read.ok) return this.#retry(read.failure);
     node.learn(read.value);
-    if (answered.ok) {
+    if (isAsWritten) {
       this.#retries.reset();
       return this.#reconcile();
     }
+    if (answered.ok) return this.#reconcile(KEPT_OTHERWISE);
     // It was asked after `seen` was told: the server's data was set back.
     if (compareResourceVersions(read.value.resourceVersion, seen.resourceVersion) < 0) node.doubt();
     const isForAnother = answered.failure.code === 'conflict' && node.current() !== seen;

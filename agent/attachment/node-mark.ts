@@ -1,5 +1,8 @@
 /** What the agent writes on its Node object beside the list of volumes in use: annotations, each with its reason. */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
+import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
+import { isSameList } from './in-use-names.ts';
 
 type Marks = Readonly<Record<string, string>>;
 
@@ -29,6 +32,16 @@ export function isManaged(node: ApiObjectEnvelope): boolean {
 /** This life or an earlier one has written the list of this very Node: what stands since before is on it. */
 export function isReportedNode(node: ApiObjectEnvelope): boolean {
   return annotationsOf(node)[REPORTED] === node.uid;
+}
+
+/** The Node is as it was written, in a later version: an admission webhook may change what it lets through. */
+export function isKept(
+  answer: ApiObjectEnvelope,
+  before: ApiObjectEnvelope,
+  inUse: readonly string[],
+): boolean {
+  const isLater = compareResourceVersions(answer.resourceVersion, before.resourceVersion) > 0;
+  return isLater && isManaged(answer) && isSameList(nodeVolumes(answer.value).inUse, inUse);
 }
 
 function annotationsOf({ value }: ApiObjectEnvelope): Readonly<Record<string, unknown>> {
