@@ -151,6 +151,22 @@ test('a server that allows few streams gets more connections, and requests are n
   assert.equal(server.sessions(), 4);
 });
 
+for (const [what, watches, connections] of [
+  ['that begin at once', 21, 7],
+  ['of a node with many pods', 60, 20],
+] as const)
+  test(`a server that allows few streams gets connections for all watches ${what}`, async (t) => {
+    const { server, transport } = await opened(t, { streamsMax: 3 });
+    let open = 0;
+    for (let count = 0; count < watches; count += 1)
+      transport.watch(
+        { path: `${MAPS}?watch=1&resourceVersion=1`, lineBytesMax: 1_000, deadlineMs: 300_000 },
+        { opened: () => (open += 1), line: () => {}, ended: () => {} },
+      );
+    await until('all are open', () => open === watches);
+    assert.equal(server.sessions(), connections);
+  });
+
 test('a token file is read again when its token is not taken any more', async (t) => {
   const { store, server, transport, tokenFile } = await opened(t);
   store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
