@@ -33,7 +33,10 @@ const PING_AFTER_MS = 30_000;
 const PING_ANSWER_MS = 15_000;
 const WINDOW_BYTES = 1_024 * 1_024;
 
-/** Settles when it is connected and speaks HTTP/2. */
+/**
+ * Settles when it is connected and speaks HTTP/2, and the peer has said how many streams it allows: what is opened
+ * above that is kept back without a word, a watch for as long as others are open.
+ */
 export function openSession(parts: SessionParts): Promise<ApiResult<ApiSession>> {
   const { server, serverName, credentials, clock, connectMsMax } = parts;
   const { certificate, key } = credentials.certificate?.reveal() ?? {};
@@ -61,9 +64,10 @@ export function openSession(parts: SessionParts): Promise<ApiResult<ApiSession>>
     session.on('error', (error) => settle(apiFail('unreachable', `${server}: ${codeOf(error)}`)));
     session.on('close', () => settle(apiFail('unreachable', `${server}: the connection was closed`)));
     session.on('connect', () => {
-      if (session.alpnProtocol === 'h2') settle({ ok: true, value: new LiveSession(session, parts) });
-      else settle(apiFail('unreachable', `${server} does not speak HTTP/2, which is needed`));
+      if (session.alpnProtocol !== 'h2')
+        settle(apiFail('unreachable', `${server} does not speak HTTP/2, which is needed`));
     });
+    session.once('remoteSettings', () => settle({ ok: true, value: new LiveSession(session, parts) }));
   });
 }
 

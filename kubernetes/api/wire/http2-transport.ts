@@ -18,7 +18,11 @@ export interface Http2TransportParts {
 }
 
 const CONNECT_MS_MAX = 10_000;
-const SESSIONS_MAX = 8;
+/**
+ * Requests are answered soon: what finds no room there is taken all the same, and waits in line for it. A watch would
+ * wait for as long as others are open, and a node of 500 pods has more than a thousand of them.
+ */
+const SESSIONS_MAX: Readonly<Record<Purpose, number>> = { requests: 2, streams: 64 };
 const MERGE_PATCH = 'application/merge-patch+json';
 const { NGHTTP2_CANCEL } = constants;
 
@@ -133,9 +137,7 @@ class Http2Transport implements ApiTransport {
   ): Promise<ApiResult<ClientHttp2Stream>> {
     const credentials = await this.#credentials.read(again);
     if (!credentials.ok) return credentials;
-    const { token, connection } = credentials.value;
-    const session = await this.#session(purpose, connection);
-    if (!session.ok) return session;
+    const { token } = credentials.value;
     const headers = {
       ':method': method,
       ':path': path,
@@ -146,26 +148,33 @@ class Http2Transport implements ApiTransport {
         ? {}
         : { 'content-type': method === 'PATCH' ? MERGE_PATCH : 'application/json' }),
     };
-    const stream = session.value.open(headers, body);
-    return stream === undefined
-      ? apiFail('unreachable', `${this.server}: the connection was closed`)
-      : { ok: true, value: stream };
+    let { connection } = credentials.value;
+    for (;;) {
+      // Found and taken in one turn: of many that begin at once, each would find the same room.
+      const stream = this.#free(purpose, connection)?.open(headers, body);
+      if (stream !== undefined) return { ok: true, value: stream };
+      const added = await this.#add(purpose);
+      if (!added.ok) return added;
+      if (added.value.isOver()) return apiFail('unreachable', `${this.server}: the connection was closed`);
+      connection = added.value.connection;
+    }
   }
 
-  /** One with room; opened when there is none, one at a time. */
-  async #session(purpose: Purpose, connection: string): Promise<ApiResult<ApiSession>> {
+  #free(purpose: Purpose, connection: string): ApiSession | undefined {
     const sessions = this.#sessions[purpose];
     for (const one of sessions) if (one.connection !== connection) one.drain();
     const live = sessions.filter((one) => !one.isOver());
     sessions.splice(0, sessions.length, ...live);
-    const free = live.find((one) => one.hasRoom());
-    if (free !== undefined) return { ok: true, value: free };
+    const isInLine = purpose === 'requests' && live.length >= SESSIONS_MAX.requests;
+    return live.find((one) => one.hasRoom()) ?? (isInLine ? live.at(-1) : undefined);
+  }
+
+  /** One at a time, for all who wait. */
+  async #add(purpose: Purpose): Promise<ApiResult<ApiSession>> {
     if (this.#isClosed) return apiFail('unreachable', `${this.server}: closed`);
-    if (live.length >= SESSIONS_MAX)
-      return apiFail('busy', `${this.server}: all ${SESSIONS_MAX} sessions are full`);
-    const opening = this.#opening[purpose] ?? this.#openSession(purpose);
-    const opened = await opening;
-    return opened.ok ? this.#session(purpose, opened.value.connection) : opened;
+    if (this.#sessions[purpose].length >= SESSIONS_MAX[purpose])
+      return apiFail('busy', `${this.server}: all ${SESSIONS_MAX[purpose]} sessions are full`);
+    return this.#opening[purpose] ?? this.#openSession(purpose);
   }
 
   #openSession(purpose: Purpose): Promise<ApiResult<ApiSession>> {

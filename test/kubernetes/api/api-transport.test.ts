@@ -167,6 +167,15 @@ for (const [what, watches, connections] of [
     assert.equal(server.sessions(), connections);
   });
 
+test('many requests at once wait in line on a few connections, and each is answered', async (t) => {
+  const { store, server, transport } = await opened(t, { streamsMax: 3 });
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  const ask = (): Promise<{ readonly ok: boolean }> => transport.request({ ...GET, path: `${MAPS}/one` });
+  const answers = await Promise.all(Array.from({ length: 300 }, ask));
+  assert.ok(answers.every(({ ok }) => ok));
+  assert.ok(server.met() <= 2, `${server.met()} connections`);
+});
+
 test('a token file is read again when its token is not taken any more', async (t) => {
   const { store, server, transport, tokenFile } = await opened(t);
   store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
