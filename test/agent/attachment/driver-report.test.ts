@@ -82,6 +82,28 @@ test('what is another one under its old name is announced anew, a count alone in
   assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 3 });
 });
 
+test('a server that takes no other count of a driver that is there has it taken away and announced anew', async () => {
+  const world = await begun();
+  world.drivers.register(ONE);
+  world.drivers.register(TWO);
+  await world.clock.go(SECOND_MS);
+  // Kubernetes before MutableCSINodeAllocatableCount (1.35).
+  world.store.instead = (method, path, body) => {
+    if (method !== 'PATCH' || !path.startsWith(CSI_NODES)) return undefined;
+    const before = new Map(driversIn(world).map((one) => [one['name'], JSON.stringify(one)]));
+    const isOther = (one: Json): boolean =>
+      (before.get(one['name']) ?? JSON.stringify(one)) !== JSON.stringify(one);
+    const after = ((body['spec'] as Json)['drivers'] ?? []) as Json[];
+    return after.some(isOther) ? refusal(422, 'spec.drivers: field is immutable') : undefined;
+  };
+  world.drivers.register({ ...ONE, volumesMax: 3 });
+  await world.clock.go(2 * SECOND_MS);
+  const one = driversIn(world).find(({ name }) => name === ONE.name);
+  assert.deepEqual(one?.['allocatable'], { count: 3 });
+  assert.deepEqual([...namesIn(world)].sort(), [ONE.name, TWO.name]);
+  assert.deepEqual(world.warned(), []);
+});
+
 test('what others have written stays: entries, ids, and a label with another value, which is told', async () => {
   const theirs = { name: 'theirs.example.com', nodeID: 'x' };
   const world = await begun(({ store }) => {
