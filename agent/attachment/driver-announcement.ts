@@ -22,13 +22,14 @@ export const NODE_IDS = 'csi.volume.kubernetes.io/nodeid';
 
 /**
  * The entries as they are to be, or undefined when they are so. Those of drivers that are neither here nor `gone` are
- * left alone. The server takes no entry that is another one under its old name, but for its count: such a one is taken
- * away first, and comes back by the next look.
+ * left alone. The server takes no entry that is another one under its old name, but for its count, and with
+ * `isCountFixed` not that either: such a one is taken away first, and comes back by the next look.
  */
 export function driverEntries(
   now: readonly DriverEntry[],
   here: readonly AnnouncedDriver[],
   gone: ReadonlySet<string>,
+  isCountFixed = false,
 ): readonly DriverEntry[] | undefined {
   const wanted = new Map(here.map((driver) => [driver.name, entryOf(driver)]));
   const next: DriverEntry[] = [];
@@ -36,8 +37,8 @@ export function driverEntries(
     const mine = wanted.get(entry.name);
     wanted.delete(entry.name);
     if (mine === undefined && !gone.has(entry.name)) next.push(entry);
-    else if (mine !== undefined && isSameDriver(entry, mine))
-      next.push(isSameCount(entry, mine) ? entry : mine);
+    else if (mine !== undefined && isSameDriver(entry, mine) && isSameCount(entry, mine)) next.push(entry);
+    else if (mine !== undefined && isSameDriver(entry, mine) && !isCountFixed) next.push(mine);
   }
   for (const mine of wanted.values()) next.push(mine);
   const isSame = next.length === now.length && next.every((entry, index) => entry === now[index]);

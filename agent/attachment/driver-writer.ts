@@ -38,8 +38,8 @@ interface Unwritten {
 }
 
 const NOBODY: Names = new Set();
-/** An entry that is to be another under its old name takes two, and a look. */
-const ROUNDS_MAX = 3;
+/** An entry that is to be another under its old name takes two, and a look; one more where its count is refused. */
+const ROUNDS_MAX = 4;
 const OTHER_THAN_GIVEN: ApiFailure = {
   code: 'failed',
   message: 'it keeps another CSINode than it was given',
@@ -131,6 +131,7 @@ export class DriverWriter {
   async #announce(node: ApiObjectEnvelope, some: Drivers, gone: Names): Promise<Unwritten | undefined> {
     const { transport, nodeName, onEntries } = this.#parts;
     const path = csiNodePath(nodeName);
+    let isCountFixed = false;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const read = await readOne(transport, path);
       if (!read.ok && read.failure.code !== 'absent') return { failure: read.failure, isRefused: false };
@@ -138,12 +139,16 @@ export class DriverWriter {
         return this.#makeAnew(node, some, read.ok ? read.value : undefined);
       const entries = entriesIn(read.value.value);
       onEntries(entries);
-      const drivers = driverEntries(entries, some, gone);
+      const drivers = driverEntries(entries, some, gone, isCountFixed);
       if (drivers === undefined) return undefined;
       const change = { spec: { drivers } };
       const patched = await patchObject(transport, { path, before: read.value, change });
-      if (!patched.ok) return unwritten(patched.failure);
-      // One that is to be another under its old name comes by the next look.
+      if (patched.ok) continue;
+      // Before Kubernetes 1.35 an entry's count is refused like any other change of it.
+      const isCountOther = driverEntries(entries, some, gone, true)?.length !== drivers.length;
+      if (patched.failure.code !== 'invalid' || isCountFixed || !isCountOther)
+        return unwritten(patched.failure);
+      isCountFixed = true;
     }
     return { failure: OTHER_THAN_GIVEN, isRefused: false };
   }
