@@ -175,6 +175,31 @@ test('while the server is silent nothing new is attached and nothing leaves the 
   assert.deepEqual(world.inUse(), [NAME]);
 });
 
+test('who comes while the server has asked for minutes of patience is told that, and waits not', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.store.instead = (method) =>
+    method === 'PATCH' ? { ...refusal(429, 'too many requests'), retryAfter: '240' } : undefined;
+  const first = await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS);
+  assert.equal(codeOf(first), 'in-use-unreported');
+  const writes = () => world.store.asked.filter((one) => one.startsWith('PATCH')).length;
+  const before = writes();
+  const later = await within(world, attachment.attach(TWO, callOf(TWO)), SECOND_MS);
+  assert.equal(codeOf(later), 'in-use-unreported');
+  assert.match(messageOf(later), /too many requests/);
+  for (const one of [ONE, TWO]) world.stand(one, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  const down = await within(world, attachment.detach(TWO, callOf(TWO)), SECOND_MS);
+  assert.equal(codeOf(down), 'in-use-unreported');
+  await world.clock.go(230 * SECOND_MS);
+  assert.equal(writes(), before, 'the server is not asked before');
+  world.store.instead = () => undefined;
+  await world.clock.go(30 * SECOND_MS);
+  assert.ok(woken.includes(ONE.id) && woken.includes(TWO.id));
+  assert.deepEqual(world.inUse(), [nameOf(ONE)]);
+});
+
 test('a lost answer is read back', async () => {
   const world = attachmentWorld();
   const { attachment } = world.begin();
