@@ -75,6 +75,8 @@ class NodeInUseReport implements InUseReport {
   #waiters: Waiter[] = [];
   /** Somebody waits for the list to be acknowledged. */
   #hasFailed = false;
+  /** Why the write that is planned is not tried for long: the server has asked for that. */
+  #putOff: Failure | undefined;
   #isBegun = false;
   #isStopped = false;
   #isWriting = false;
@@ -141,6 +143,8 @@ class NodeInUseReport implements InUseReport {
 
   #wait(name: string, isUsed: boolean): Promise<Result<void>> {
     if (this.#isStopped) return Promise.resolve(fail(unreported('the agent stops')));
+    // By then it is in what stands, and written: he comes again when that is acknowledged.
+    if (this.#putOff !== undefined) return Promise.resolve(fail(this.#putOff));
     return new Promise((settle) => {
       this.#waiters.push({ name, isUsed, settle });
       this.look();
@@ -150,10 +154,12 @@ class NodeInUseReport implements InUseReport {
   #plan(leastMs: number): void {
     if (!this.#isBegun || this.#isStopped || this.#isWriting) return;
     this.#cancelLook?.();
+    this.#putOff = undefined;
     this.#cancelLook = this.#parts.clock.timer(
       Math.max(leastMs, this.#pace.untilMs(this.#isAwaited())),
       () => {
         this.#cancelLook = undefined;
+        this.#putOff = undefined;
         this.#reconcile();
       },
     );
@@ -258,8 +264,10 @@ class NodeInUseReport implements InUseReport {
 
   #retry(failure: ApiFailure): void {
     const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs });
-    this.#fail(unreported(failure.message));
+    const told = unreported(failure.message);
+    this.#fail(told);
     this.#plan(waitMs);
+    if (waitMs > RETRY.maxMs) this.#putOff = told;
   }
 
   #fail(failure: Failure): void {
