@@ -216,6 +216,36 @@ test('a claim is read once more for a pod that is new to it', async () => {
   );
 });
 
+test('a pod that is new gets the volume as it is by now, not as a pod before it had it', async () => {
+  const { clock, store, start, source } = world();
+  const claimUid = uidOf(store.put(CLAIMS, claim()));
+  const withHandle = (volumeHandle: string): Json => {
+    const made = volume(claimUid);
+    return { ...made, spec: { ...(made['spec'] as Json), csi: { driver: 'd.example.com', volumeHandle } } };
+  };
+  store.put(VOLUMES, withHandle('before'));
+  store.put(PODS, pod('first', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  store.remove(PODS, 'first');
+  await clock.go(2_000);
+  // An administrator has it made anew by `kubectl replace --force`: nothing but that changes what it is of.
+  store.remove(VOLUMES, 'pv');
+  store.put(VOLUMES, withHandle('now'));
+  const told: unknown[] = [];
+  source.onChange(() => {
+    const objects = source.current().parts.flatMap((part) => part.objects);
+    if (objects.some((one) => identityOf(one) === 'Pod default/second'))
+      told.push(...objects.flatMap((one) => (one.kind === 'PersistentVolume' ? [one.source] : [])));
+  });
+  store.put(PODS, pod('second', { persistentVolumeClaim: { claimName: 'data' } }));
+  await clock.go(2_000);
+  assert.ok(told.length > 0);
+  assert.deepEqual(
+    new Set(told.map((one) => (one as { readonly volumeHandle: string }).volumeHandle)),
+    new Set(['now']),
+  );
+});
+
 test('a binding counts when the binder has written both sides', async () => {
   const { clock, store, start, source } = world();
   const claimed = store.put(CLAIMS, claim({ annotations: {} }));
