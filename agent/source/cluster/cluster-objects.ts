@@ -53,6 +53,8 @@ export function createClusterObjects(parts: ClusterObjectsParts): ClusterObjects
   return new ObjectsOfCluster(parts);
 }
 
+const READ_AGAIN = 'it is being read again';
+
 interface Growing {
   readonly objects: Map<string, Stamped<ApiObject>>;
   readonly rejected: Rejection[];
@@ -190,40 +192,51 @@ class ObjectsOfCluster implements ClusterObjects {
     }
     if (askedMs < afterMs) {
       this.#book.read(reference);
-      return 'it is being read again';
+      return READ_AGAIN;
     }
-    if (answer.kind === 'present') this.#addPresent(growing, answer.object);
-    return undefined;
+    return answer.kind === 'present' ? this.#addPresent(growing, answer.object, afterMs) : undefined;
   }
 
-  #addPresent(growing: Growing, envelope: ApiObjectEnvelope): void {
+  /** The answer: why it is not known what it leads to. */
+  #addPresent(growing: Growing, envelope: ApiObjectEnvelope, afterMs: number): string | undefined {
     const object = this.#read(growing, envelope);
-    if (object === undefined) return;
-    if (object.kind === 'PersistentVolumeClaim') {
+    if (object?.kind === 'PersistentVolumeClaim') {
       growing.seenClaims.push({ reference: object, object: envelope });
-      this.#addVolumeOf(growing, object, envelope);
-    } else if (object.kind === 'PersistentVolume')
+      return this.#addVolumeOf(growing, object, envelope, afterMs);
+    }
+    if (object?.kind === 'PersistentVolume')
       for (const secret of volumeSecrets(object))
         this.#addReferred(growing, secret, Number.NEGATIVE_INFINITY);
+    return undefined;
   }
 
   /**
    * A binding counts when both sides have it: until then the claim is shown as bound to nothing, and its volume not at
-   * all.
+   * all. The answer: its volume is known as it was before the pod was seen, and may be another one by now.
    */
-  #addVolumeOf(growing: Growing, claim: Stamped<PersistentVolumeClaim>, envelope: ApiObjectEnvelope): void {
+  #addVolumeOf(
+    growing: Growing,
+    claim: Stamped<PersistentVolumeClaim>,
+    envelope: ApiObjectEnvelope,
+    afterMs: number,
+  ): string | undefined {
     const unbound = (): void => {
       growing.objects.set(identityOf(claim), { ...claim, volumeName: undefined });
     };
-    if (!isBound(envelope.value)) return unbound();
-    for (const reference of claimReferences(claim)) {
-      this.#addReferred(growing, reference, Number.NEGATIVE_INFINITY);
-      const volume = growing.objects.get(referenceKey(reference)) as Stamped<PersistentVolume> | undefined;
-      if (volume !== undefined && volume.claimRef?.uid === undefined) {
-        growing.objects.delete(identityOf(volume));
-        unbound();
+    let lacking: string | undefined;
+    if (!isBound(envelope.value)) unbound();
+    else
+      for (const reference of claimReferences(claim)) {
+        const isKnown = this.#book.follow(reference).answer.kind !== 'unknown';
+        const why = this.#addReferred(growing, reference, afterMs);
+        if (isKnown) lacking ??= why && `${referenceKey(reference)}: ${why}`;
+        const volume = growing.objects.get(referenceKey(reference)) as Stamped<PersistentVolume> | undefined;
+        if (volume !== undefined && volume.claimRef?.uid === undefined) {
+          growing.objects.delete(identityOf(volume));
+          unbound();
+        }
       }
-    }
+    return lacking;
   }
 
   #lead(growing: Growing, references: readonly Reference[]): void {
