@@ -8,7 +8,7 @@ import type { NodeSight } from '../../../../agent/source/objects-source.ts';
 import { createVanishedHold } from '../../../../agent/source/vanished-hold.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
-import { ApiStore, type Json } from '../../../kubernetes/api/api-store.ts';
+import { ApiStore, type Json, refusal } from '../../../kubernetes/api/api-store.ts';
 import { handClock } from '../../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../../kubernetes/api/store-transport.ts';
 import { podUid } from '../../manifests.ts';
@@ -194,7 +194,7 @@ test('a pod whose objects it may read no more keeps what was read of them', asyn
 });
 
 test('a claim is read once more for a pod that is new to it', async () => {
-  const { clock, store, start, shown } = world();
+  const { clock, store, start, shown, said } = world();
   const { metadata } = store.put(CLAIMS, claim());
   store.put(VOLUMES, volume((metadata as { uid: string }).uid));
   store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
@@ -214,6 +214,17 @@ test('a claim is read once more for a pod that is new to it', async () => {
     shown().filter((one) => one.startsWith('Pod')),
     ['Pod default/first', 'Pod default/second'],
   );
+  const text =
+    /waits for PersistentVolumeClaim default\/data: .* forbidden \(403\); .*administrator.* get persistentvolumeclaims/;
+  assert.match(said().join('\n'), text);
+  store.denied.delete(CLAIMS);
+  store.instead = (_, path) => (path.startsWith(VOLUMES) ? refusal(500, 'no quorum') : undefined);
+  await clock.go(MINUTE_MS);
+  assert.match(said().join('\n'), /it waits for .*data: PersistentVolume pv: no quorum \(500\)/);
+  store.instead = () => undefined;
+  await clock.go(MINUTE_MS);
+  assert.ok(shown().includes('Pod default/third'));
+  assert.deepEqual(said(), []);
 });
 
 test('a pod that is new gets the volume as it is by now, not as a pod before it had it', async () => {
