@@ -14,6 +14,7 @@ import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { Rejection, SourcePart } from '../objects-source.ts';
 import type { ClaimProtection, SeenClaim } from '../../claim/claim-desk.ts';
+import type { Untold } from './named-object.ts';
 import { podLife } from './pod-life.ts';
 import { isBound, type ReferenceBook } from './reference-book.ts';
 import {
@@ -177,14 +178,10 @@ class ObjectsOfCluster implements ClusterObjects {
   /** The answer: why the server's word on it is not known. */
   #addReferred(growing: Growing, reference: Reference, afterMs: number): string | undefined {
     this.#lead(growing, [reference]);
-    const { answer, askedMs } = this.#book.follow(reference);
+    const { answer, askedMs, trouble } = this.#book.follow(reference);
     if (answer.kind === 'unknown') {
       const subject = referenceKey(reference);
-      // One that has just been bound is known to the server's authorizer a moment later.
-      const why =
-        answer.isDenied === true
-          ? `${answer.message}; if it stays so, an administrator has to let this node ${rightToRead(reference)}`
-          : answer.message;
+      const why = whyUntold(reference, answer);
       const message = `the API server does not tell: ${why}`;
       if (!growing.rejected.some((one) => one.subject === subject))
         growing.rejected.push({ origin: this.#origin, subject, message });
@@ -192,7 +189,7 @@ class ObjectsOfCluster implements ClusterObjects {
     }
     if (askedMs < afterMs) {
       this.#book.read(reference);
-      return READ_AGAIN;
+      return trouble === undefined ? READ_AGAIN : whyUntold(reference, trouble);
     }
     return answer.kind === 'present' ? this.#addPresent(growing, answer.object, afterMs) : undefined;
   }
@@ -274,4 +271,10 @@ class ObjectsOfCluster implements ClusterObjects {
     this.#shapes.set(envelope, shape);
     return shape;
   }
+}
+
+/** One that has just been bound is known to the server's authorizer a moment later. */
+function whyUntold(reference: Reference, { message, isDenied }: Untold): string {
+  const right = `an administrator has to let this node ${rightToRead(reference)}`;
+  return isDenied === true ? `${message}; if it stays so, ${right}` : message;
 }

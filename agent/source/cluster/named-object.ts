@@ -10,10 +10,18 @@ import type { Cancel, Clock } from '../../../mount/host.ts';
 export type NamedAnswer =
   | { readonly kind: 'present'; readonly object: ApiObjectEnvelope }
   | { readonly kind: 'absent' }
-  | { readonly kind: 'unknown'; readonly message: string; readonly isDenied?: boolean };
+  | Untold;
+
+export interface Untold {
+  readonly kind: 'unknown';
+  readonly message: string;
+  readonly isDenied?: boolean;
+}
 
 export interface NamedObject {
   answer(): NamedAnswer;
+  /** Why the last read told nothing, though the answer is of one before; undefined when it has. */
+  trouble(): Untold | undefined;
   /** Host clock: when the last read that was answered had been asked for; -Infinity before. */
   askedMs(): number;
   /** Host clock: when the server last said whether and what it is; -Infinity before. */
@@ -74,6 +82,7 @@ export function createNamedObject(parts: NamedObjectParts): NamedObject {
 class PolledObject implements NamedObject {
   readonly #parts: NamedObjectParts;
   #answer = BEING_READ;
+  #trouble: Untold | undefined;
   #askedMs = Number.NEGATIVE_INFINITY;
   #heardMs = Number.NEGATIVE_INFINITY;
   /** Host clock: when the first of the answers was asked for that are of an earlier state than is known. */
@@ -96,6 +105,10 @@ class PolledObject implements NamedObject {
 
   answer(): NamedAnswer {
     return this.#answer;
+  }
+
+  trouble(): Untold | undefined {
+    return this.#trouble;
   }
 
   askedMs(): number {
@@ -192,6 +205,7 @@ class PolledObject implements NamedObject {
     // Two reads may overlap: the one that was asked for later counts.
     if (startMs < this.#askedMs || (isOlder(next, this.#answer) && !this.#isInsisted(startMs))) return;
     this.#olderMs = undefined;
+    this.#trouble = undefined;
     this.#askedMs = startMs;
     this.#heardMs = this.#parts.clock.nowMs();
     const isNews = !isSame(next, this.#answer);
@@ -207,9 +221,13 @@ class PolledObject implements NamedObject {
     return startMs - this.#olderMs >= WENT_BACK_MS;
   }
 
-  /** What it said last counts; only who has never heard of it is told why. */
-  #doubt(answer: NamedAnswer & { readonly kind: 'unknown' }): void {
+  /** What it said last counts. */
+  #doubt(answer: Untold): void {
     const known = this.#answer;
+    const isFirst = this.#trouble === undefined;
+    this.#trouble = answer;
+    // Once: whoever is told may ask again at once, and the words may differ each time.
+    if (known.kind !== 'unknown' && isFirst) this.#parts.onChange();
     if (known.kind !== 'unknown' || known.message === answer.message) return;
     this.#answer = answer;
     // Whoever reads it first has this as his own answer.

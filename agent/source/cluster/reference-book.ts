@@ -5,7 +5,7 @@ import { createReflector } from '../../../kubernetes/api/reflector.ts';
 import { claimPath, oneContent, volumePath } from '../../../kubernetes/api/resource-path.ts';
 import { CLAIM_PROTECTION, isLeaving, VOLUME_PROTECTION } from '../../../kubernetes/fields/protection.ts';
 import type { Cancel, Clock } from '../../../mount/host.ts';
-import { createNamedObject, type NamedAnswer } from './named-object.ts';
+import { createNamedObject, type NamedAnswer, type Untold } from './named-object.ts';
 import { type ContentReference, type Reference, referenceKey, type StorageReference } from './references.ts';
 
 export interface ReferenceBookParts {
@@ -21,6 +21,8 @@ export interface Followed {
   readonly answer: NamedAnswer;
   /** Host clock: when what is known was asked for last; -Infinity before. */
   readonly askedMs: number;
+  /** Why nothing newer is known; undefined when it is not known that something keeps it. */
+  readonly trouble: Untold | undefined;
 }
 
 export interface ReferenceBook {
@@ -106,11 +108,13 @@ function followContent(
       const { objects, listedMs = Number.NEGATIVE_INFINITY, trouble } = reflector.current();
       const message = trouble?.failure.message ?? 'it is being read from the API server';
       const isDenied = trouble?.failure.code === 'denied';
-      if (objects === undefined) return { answer: { kind: 'unknown', message, isDenied }, askedMs: listedMs };
+      const untold: Untold = { kind: 'unknown', message, isDenied };
+      if (objects === undefined) return { answer: untold, askedMs: listedMs, trouble: untold };
       const [object] = objects.values();
       return {
         answer: object === undefined ? { kind: 'absent' } : { kind: 'present', object },
         askedMs: listedMs,
+        trouble: trouble === undefined ? undefined : untold,
       };
     },
     read: () => reflector.relist(),
@@ -136,7 +140,7 @@ function followByName(parts: ReferenceBookParts, reference: StorageReference): O
     },
   });
   return {
-    current: () => ({ answer: one.answer(), askedMs: one.askedMs() }),
+    current: () => ({ answer: one.answer(), askedMs: one.askedMs(), trouble: one.trouble() }),
     read: () => one.read(),
     learn: (object) => one.learn(object),
     stop: () => one.stop(),
