@@ -179,6 +179,24 @@ test('what it knows stays while nothing comes through, and the trouble ends with
   assert.deepEqual(names(), []);
 });
 
+test('a connection that is cut again and again while it is idle costs nobody a wait', async () => {
+  const { clock, store, transport, reflector, names } = world();
+  reflector.start();
+  await clock.go(1_000);
+  const before = lists(store);
+  // A balancer in front of the server, by the example of kubeadm's guide: `timeout client 20s`.
+  for (let turn = 0; turn < 10; turn += 1) {
+    await clock.go(20_000);
+    transport.cut(true);
+    transport.cut(false);
+    store.put(PODS, pod(`pod-${turn}`));
+    await clock.go(1_000);
+    assert.equal(names().length, turn + 1);
+    assert.equal(reflector.current().trouble, undefined);
+  }
+  assert.equal(lists(store), before);
+});
+
 test('what is denied is not absent', async () => {
   const { clock, store, reflector } = world();
   store.denied.add('/api/v1/pods');
