@@ -68,6 +68,11 @@ const SILENCE_MS_MAX = 150_000;
 const RETRY = { firstMs: 800, maxMs: 30_000 } as const;
 const HEALTHY_MS = 120_000;
 const REOPEN_MS_MIN = 1_000;
+/**
+ * A stream that was open for so long was cut by somebody between, as balancers do with what is idle, and by no server
+ * in trouble: it is opened again like one that has ended.
+ */
+const LIVED_MS = 5_000;
 const HTTP_GONE = 410;
 
 export function createReflector(parts: ReflectorParts): Reflector {
@@ -166,6 +171,7 @@ class ListingReflector implements Reflector {
       timeoutSeconds: `${seconds}`,
     });
     this.#openedMs = clock.nowMs();
+    let livedFromMs = Number.POSITIVE_INFINITY;
     const isMine = (): boolean => !this.#isStopped && attempt === this.#attempt;
     this.#cancel = transport.watch(
       {
@@ -175,6 +181,7 @@ class ListingReflector implements Reflector {
       },
       {
         opened: () => {
+          livedFromMs = clock.nowMs();
           if (isMine()) this.#heard();
         },
         line: (value) => {
@@ -182,7 +189,8 @@ class ListingReflector implements Reflector {
         },
         ended: (failure) => {
           if (!isMine()) return;
-          if (failure === undefined) this.#reopen();
+          const isCut = failure?.code === 'unreachable' && clock.nowMs() - livedFromMs >= LIVED_MS;
+          if (failure === undefined || isCut) this.#reopen();
           else if (failure.code === 'expired') this.#listSoon();
           // Opened again at the same version it would tell the same first; a page holds more than a line.
           else if (failure.code === 'too-large') this.#retry(failure, () => void this.#list());
