@@ -183,6 +183,24 @@ test('while the server does not take the write the pod waits, and it is said why
   assert.deepEqual(shown(), ['web']);
 });
 
+test('a pod waits while its claim is not written after all, and it is said why', async () => {
+  const { clock, store, shown, said, writes, conditions } = await world('deleted');
+  // An admission webhook takes out what it does not know: the write is well, and makes no version.
+  store.instead = (method) =>
+    method === 'PATCH' ? { status: 200, body: store.get(CLAIMS, 'data') } : undefined;
+  store.put(PODS, pod('web'));
+  await clock.go(120_000);
+  assert.deepEqual(shown(), []);
+  assert.match(
+    said().join('\n'),
+    /waits for PersistentVolumeClaim default\/data: .*does not take.*keeps the claim as it was.*webhook/,
+  );
+  assert.ok(writes() < 20, `${writes()} writes`);
+  store.instead = () => undefined;
+  await clock.go(75_000);
+  assert.deepEqual([shown(), types(conditions())], [['web'], ['Resizing', 'mooring.dev/InUse']]);
+});
+
 test('a write whose answer is lost is made again', async () => {
   const { clock, store, transport, shown, conditions } = await world('deleted');
   transport.loseAnswers(true);
