@@ -14,6 +14,7 @@ import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { claimChange } from './claim-change.ts';
+import { isMarkedBy, KEPT_AS_IT_WAS } from './claim-mark.ts';
 import { type GrowthFacts, isGrowthOpen, type StatusChange } from './growth-report.ts';
 
 export interface ClaimDeskParts {
@@ -169,8 +170,7 @@ class DeskOfClaims implements ClaimDesk {
 
   #learn(entry: Entry, object: ApiObjectEnvelope): void {
     const { resourceVersion } = object;
-    const isLater = compareResourceVersions(resourceVersion, entry.object.resourceVersion) > 0;
-    if (isLater && resourceVersion !== entry.lostVersion) entry.object = object;
+    if (isLater(object, entry.object) && resourceVersion !== entry.lostVersion) entry.object = object;
   }
 
   /** Asked for because the server refused what was written for the version that is known. */
@@ -216,14 +216,21 @@ class DeskOfClaims implements ClaimDesk {
     entry.isWriting = true;
     const { transport } = this.#parts;
     const path = claimStatusPath(entry.reference);
-    const written = await patchObject(transport, { path, before: entry.object, change: { status } });
+    const before = entry.object;
+    const written = await patchObject(transport, { path, before, change: { status } });
     // Another version than the one that was written for: what is to be written of it is another question.
     const isConflict = !written.ok && written.failure.code === 'conflict';
     const answer = isConflict ? await readOne(transport, claimPath(entry.reference)) : written;
     entry.isWriting = false;
     if (this.#isStopped) return;
-    if (written.ok) for (const pod of pods) entry.sure.add(pod);
-    if (written.ok) for (const pod of pods) entry.waiting.delete(pod);
+    // What made no version lets what was decided before succeed. The same mark, in the same second, is written again.
+    const isKept = written.ok && isLater(written.value, before);
+    const isSame = written.ok && isMarkedBy(this.#parts.nodeName, written.value.value);
+    if (written.ok && !isKept && !isSame && pods.length > 0) return this.#refused(entry, KEPT_AS_IT_WAS);
+    for (const pod of isKept ? pods : []) {
+      entry.sure.add(pod);
+      entry.waiting.delete(pod);
+    }
     this.#hear(entry, answer, isConflict);
   }
 
@@ -282,4 +289,8 @@ class DeskOfClaims implements ClaimDesk {
 function volumeNameIn({ value }: ApiObjectEnvelope): string | undefined {
   const { volumeName } = mappingIn(value['spec']);
   return typeof volumeName === 'string' ? volumeName : undefined;
+}
+
+function isLater(one: ApiObjectEnvelope, other: ApiObjectEnvelope): boolean {
+  return compareResourceVersions(one.resourceVersion, other.resourceVersion) > 0;
 }

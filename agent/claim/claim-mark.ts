@@ -1,10 +1,18 @@
 /** The mark on a claim that is being deleted: pods of this node are about to have its volume. Pure. */
+import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import { isMapping, mappingIn } from '../../kubernetes/fields/plain-value.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** A type of our own: conditions are what a node may write of a claim (NodeRestriction). */
 const IN_USE = 'mooring.dev/InUse';
+
+/** The mark was taken, and is not there. */
+export const KEPT_AS_IT_WAS: ApiFailure = {
+  code: 'failed',
+  message: 'it keeps the claim as it was: does an admission webhook change what is written?',
+  effect: 'none',
+};
 
 export function conditionsIn(claim: Json): readonly Json[] {
   const { conditions } = mappingIn(claim['status']);
