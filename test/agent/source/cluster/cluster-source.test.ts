@@ -227,6 +227,28 @@ test('a claim is read once more for a pod that is new to it', async () => {
   assert.deepEqual(said(), []);
 });
 
+test('a server that asks for patience is not asked again for each change of some pod', async () => {
+  const { clock, store, start, shown } = world();
+  const { metadata } = store.put(CLAIMS, claim());
+  store.put(VOLUMES, volume((metadata as { uid: string }).uid));
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
+  store.put(PODS, pod('first', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  store.instead = (_, path) =>
+    path.startsWith(CLAIMS) ? { ...refusal(429, 'too many requests'), retryAfter: '60' } : undefined;
+  const reads = (): number => store.asked.filter((one) => one === `GET ${CLAIMS}/data`).length;
+  const before = reads();
+  store.put(PODS, pod('second', { persistentVolumeClaim: { claimName: 'data' } }));
+  for (let change = 0; change < 50; change += 1) {
+    store.put(PODS, pod('other', undefined, { annotations: { change: `${change}` } }));
+    await clock.go(1_000);
+  }
+  assert.ok(reads() - before <= 3, `${reads() - before} reads`);
+  store.instead = () => undefined;
+  await clock.go(MINUTE_MS);
+  assert.ok(shown().includes('Pod default/second'));
+});
+
 test('a pod that is new gets the volume as it is by now, not as a pod before it had it', async () => {
   const { clock, store, start, source } = world();
   const claimUid = uidOf(store.put(CLAIMS, claim()));
