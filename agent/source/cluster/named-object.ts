@@ -28,6 +28,8 @@ export interface NamedObject {
   heardMs(): number;
   /** Reads it now, or once more after the read that is under way. */
   read(): void;
+  /** As `read`; but what was asked for and could not be read is read again at its pace, whoever asks how often. */
+  readInTurn(): void;
   /**
    * What the server says now, whatever it said before; what it says is known afterwards. When it says nothing, it is
    * asked again soon, and `onChange` tells of the answer.
@@ -124,6 +126,10 @@ class PolledObject implements NamedObject {
     void this.#read();
   }
 
+  readInTurn(): void {
+    if (this.#trouble === undefined || !this.#isAsked) this.read();
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
@@ -205,12 +211,12 @@ class PolledObject implements NamedObject {
     // Two reads may overlap: the one that was asked for later counts.
     if (startMs < this.#askedMs || (isOlder(next, this.#answer) && !this.#isInsisted(startMs))) return;
     this.#olderMs = undefined;
-    this.#trouble = undefined;
     this.#askedMs = startMs;
     this.#heardMs = this.#parts.clock.nowMs();
     const isNews = !isSame(next, this.#answer);
     this.#answer = next;
-    if (isNews) this.#waitingMs = this.#pace.waitingFirstMs;
+    if (isNews || this.#trouble !== undefined) this.#waitingMs = this.#pace.waitingFirstMs;
+    this.#trouble = undefined;
     if (isNews || this.#isAsked) this.#parts.onChange();
     this.#isAsked = this.#isAgain;
   }

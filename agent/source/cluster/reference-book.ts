@@ -141,7 +141,7 @@ function followByName(parts: ReferenceBookParts, reference: StorageReference): O
   });
   return {
     current: () => ({ answer: one.answer(), askedMs: one.askedMs(), trouble: one.trouble() }),
-    read: () => one.read(),
+    read: () => one.readInTurn(),
     learn: (object) => one.learn(object),
     stop: () => one.stop(),
   };
