@@ -728,6 +728,33 @@ test('what stands is not lost because somebody between us and the server finds n
   assert.notEqual(attachment.wordOf(ONE.id)?.word?.lost, true);
 });
 
+test('a right to watch that is missing for a moment is used when it is there', async () => {
+  const world = attachmentWorld();
+  // A server that was started a moment ago does not know its own rules yet.
+  world.store.instead = (method, path) =>
+    method === 'GET' && path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'role not found') : undefined;
+  for (const one of [ONE, TWO, THREE]) {
+    world.stand(one);
+    world.attach(one);
+  }
+  const { attachment } = world.begin();
+  const tries = () => world.store.asked.filter((one) => one.startsWith(`GET ${ATTACHMENTS}?`)).length;
+  await world.clock.go(SECOND_MS);
+  const before = tries();
+  await world.clock.go(1_800 * SECOND_MS);
+  assert.ok(tries() - before <= 4, `${tries() - before} tries in half an hour`);
+  world.store.instead = () => undefined;
+  await world.clock.go(610 * SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id)?.word, undefined);
+  // Nothing but a watch tells of that so soon.
+  for (const one of [ONE, TWO, THREE]) world.store.remove(ATTACHMENTS, attachmentNameOf(one, NODE));
+  await world.clock.go(5 * SECOND_MS);
+  assert.deepEqual(
+    [ONE, TWO, THREE].map(({ id }) => attachment.wordOf(id)?.word?.lost),
+    [true, true, true],
+  );
+});
+
 test('a Node that stays as it is for minutes is touched, and the controller hears of it', async () => {
   const world = attachmentWorld();
   world.begin();
