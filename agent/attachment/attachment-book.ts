@@ -55,7 +55,7 @@ const RESOURCE_EXHAUSTED = 8;
 
 export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook {
   const followers = new Map<string, Follower>();
-  const rights: WatchRight = { deniedUntilMs: Number.NEGATIVE_INFINITY };
+  const rights: WatchRight = { deniedUntilMs: Number.NEGATIVE_INFINITY, waiting: new Set() };
 
   function open(name: string, isReadFirst: boolean): Follower {
     const known = followers.get(name);
@@ -95,8 +95,10 @@ interface FollowerParts {
 }
 
 interface WatchRight {
-  /** Host clock: until then nobody tries to watch. */
+  /** Host clock: until then nobody tries to watch, as it was denied, or somebody is trying. */
   deniedUntilMs: number;
+  /** Those that would. */
+  readonly waiting: Set<() => void>;
 }
 
 /** Read by name, and beside that watched where this is allowed: then a change is a reason to read. */
@@ -112,6 +114,8 @@ class Follower {
   #absentMs: number | undefined;
   #cancelConfirm: Cancel = () => {};
   #cancelDoubt: Cancel | undefined;
+  #cancelWatch: Cancel = () => {};
+  readonly #startWaiting = (): void => this.#startWatch();
   /** The error that was told. */
   #exhausted: string | undefined;
 
@@ -135,6 +139,7 @@ class Follower {
       onChange: () => this.#changed(),
     });
     if (clock.nowMs() >= rights.deniedUntilMs) this.#startWatch();
+    else this.#watchLater();
   }
 
   answer(isWaitedFor: boolean): AttachmentAnswer {
@@ -170,6 +175,7 @@ class Follower {
   stop(): void {
     this.#cancelConfirm();
     this.#cancelDoubt?.();
+    this.#waitNoMore();
     this.#named.stop();
     this.#watch?.stop();
   }
@@ -219,6 +225,7 @@ class Follower {
 
   #startWatch(): void {
     const { transport, clock, random } = this.#parts;
+    this.#waitNoMore();
     this.#watch = createReflector({
       transport,
       clock,
@@ -229,14 +236,36 @@ class Follower {
     this.#watch.start();
   }
 
+  /** Only the first of many asks whether it may by now, and the others begin when it was let. */
+  #watchLater(): void {
+    const { clock } = this.#parts;
+    this.#rights.waiting.add(this.#startWaiting);
+    this.#cancelWatch = clock.timer(this.#rights.deniedUntilMs - clock.nowMs(), () => {
+      if (clock.nowMs() < this.#rights.deniedUntilMs) return this.#watchLater();
+      this.#rights.deniedUntilMs = clock.nowMs() + DENIED_MS;
+      this.#startWatch();
+    });
+  }
+
+  #waitNoMore(): void {
+    this.#cancelWatch();
+    this.#rights.waiting.delete(this.#startWaiting);
+  }
+
+  #noteRight(): void {
+    this.#rights.deniedUntilMs = Number.NEGATIVE_INFINITY;
+    for (const start of [...this.#rights.waiting]) start();
+  }
+
   #heardOfWatch(): void {
     const { objects, trouble } = this.#watch?.current() ?? {};
     if (objects === undefined && trouble?.failure.code === 'denied') {
       this.#rights.deniedUntilMs = this.#parts.clock.nowMs() + DENIED_MS;
       this.#watch?.stop();
       this.#watch = undefined;
-      return;
+      return this.#watchLater();
     }
+    if (objects !== undefined) this.#noteRight();
     const [seen] = objects?.values() ?? [];
     if (versionOf(seen) === this.#watched) return;
     this.#watched = versionOf(seen);
