@@ -14,7 +14,7 @@ import { createRecordStore } from '../../../reconciler/recovery/record-store.ts'
 import { createBenchHost, settled } from '../bench-host.ts';
 import { createBenchPlugin } from '../bench-plugin.ts';
 import { READ_WHOLE } from '../bench.ts';
-import { wanted, wish } from '../world.ts';
+import { csi, wanted, wish } from '../world.ts';
 
 const root = parseAbsolutePath('/state') ?? assert.fail();
 const COPY_HOLD_MS = 60_000;
@@ -73,6 +73,7 @@ async function standingBeside({ recovered, holders }: Beside, ...handles: readon
       reconciler.setDesired(wish([]));
       await settled();
     },
+    published: () => plugins.calls.filter((call) => call.startsWith('publish')),
     unpublished: () => plugins.calls.filter((call) => call.startsWith('unpublish')).length,
     reason: () => reconciler.obstacles().find(({ publication }) => publication !== undefined),
   };
@@ -90,6 +91,23 @@ test('who still has a volume keeps it, is told, and it goes within seconds of hi
   say(ok([]));
   await host.advance(2_000);
   assert.equal(unpublished(), 1);
+});
+
+test('another volume does not get the place of one that somebody still has', async () => {
+  const { host, reconciler, say, published, unpublished } = await standing('data');
+  say(ok([RUNS]));
+  // The PersistentVolume was made anew under its name, with another handle.
+  const next = { ...wanted('data', ['web']), spec: { ...csi('other'), specName: 'pv-data' } };
+  reconciler.setDesired(wish([next]));
+  await settled();
+  await host.advance(90_000);
+  assert.deepEqual([published().length, unpublished()], [1, 0]);
+  const why = reconciler.obstacles().find(({ volume }) => volume === next.spec.id);
+  assert.deepEqual([why?.operation, why?.code], ['publish', 'volume-held']);
+  assert.match(why?.message ?? '', /the place is that of volume pv-data .*data.* still/);
+  say(ok([]));
+  await host.advance(130_000);
+  assert.deepEqual([published().length, unpublished()], [2, 1]);
 });
 
 test('what is mounted and nobody explains is held as well: a record may be lost while containers run', async () => {
