@@ -6,7 +6,7 @@
 import { fail, type Failure, type Result } from '../../mount/failure.ts';
 import { holderText, type PlaceHolder } from '../../mount/holder/place-holder.ts';
 import type { AbsolutePath, Cancel, Host } from '../../mount/host.ts';
-import { isDevice, isOrphan } from '../../plugins/kinds/volume-questions.ts';
+import { isDevice, isOrphan, nameOf } from '../../plugins/kinds/volume-questions.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import {
@@ -31,7 +31,10 @@ export interface HolderWatchParts {
 }
 
 export interface HolderWatch {
-  /** Undefined at once: nobody is looked for. Settles with why it has to stay; undefined: nobody has it. */
+  /**
+   * Undefined at once: nobody is looked for. Settles with why it has to stay, or why its place is another volume's;
+   * undefined: nobody has it.
+   */
   look(operation: Operation): Promise<Failure | undefined> | undefined;
   /** The runtime's word that the containers of the pod have ended: it is looked again at once. */
   released(pod: PodUid): void;
@@ -103,9 +106,12 @@ class Watch implements HolderWatch {
     if (operation.kind === 'publish') {
       const wanted = desired().volumes.get(operation.volume);
       const place = wanted?.publications.get(operation.publication);
+      if (wanted === undefined || place === undefined) return undefined;
+      const path = layout.mountPoint(wanted.spec, place.spec);
       // Whoever is given it now was not there when it was looked the last time.
-      if (wanted !== undefined && place !== undefined)
-        this.#answers.delete(layout.mountPoint(wanted.spec, place.spec));
+      this.#answers.delete(path);
+      const taken = this.#whyTaken(wanted.spec.id, operation.publication, path);
+      return taken && Promise.resolve(taken);
     }
     if (operation.kind !== 'unpublish' || isBeside(operation)) return undefined;
     const volume = belief.volumes.get(operation.volume);
@@ -113,6 +119,19 @@ class Watch implements HolderWatch {
     if (volume === undefined || volume.quarantine !== undefined) return undefined;
     const place = this.#placeOf(volume, operation.publication);
     return place === undefined || this.#forced.has(place.pod.uid) ? undefined : this.#why(place);
+  }
+
+  /** A place is called after the PersistentVolume, and one made anew under its name is another volume. */
+  #whyTaken(id: VolumeId, key: PublicationKey, path: AbsolutePath): Failure | undefined {
+    const { belief, layout } = this.#parts;
+    const other = belief.ofPod(podOf(key)).find(({ spec, publications }) => {
+      const known = publications.get(key)?.spec;
+      return spec.id !== id && known !== undefined && layout.mountPoint(spec, known) === path;
+    });
+    if (other === undefined || isOrphan(other.spec)) return undefined;
+    const { spec } = other;
+    const message = `the place is that of volume ${nameOf(spec)} (${spec.id}) still, until nobody has that any more`;
+    return { code: 'volume-held', message, effect: 'none', blocker: spec.id };
   }
 
   released(pod: PodUid): void {
