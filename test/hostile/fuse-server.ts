@@ -28,11 +28,11 @@ import {
   writeReply,
 } from './fuse-protocol.ts';
 
-/** `fail`: every request ends with this errno. */
+/** `fail`: every request ends with this errno, or every one of this operation. */
 export type FuseMood =
   | { readonly kind: 'serve' }
   | { readonly kind: 'hang' }
-  | { readonly kind: 'fail'; readonly errno: number };
+  | { readonly kind: 'fail'; readonly errno: number; readonly operation?: number };
 
 export interface FuseMount {
   readonly pid: number;
@@ -124,8 +124,7 @@ class FuseServer {
   }
 
   #answer(request: FuseRequest): void {
-    const isGreeting = request.operation === OPERATION.INIT;
-    const result = this.mood.kind === 'fail' && !isGreeting ? this.mood.errno : this.#serve(request);
+    const result = this.#refusal(request) ?? this.#serve(request);
     const reply =
       typeof result === 'number'
         ? formatReply(request.unique, result)
@@ -135,6 +134,12 @@ class FuseServer {
     } catch {
       // ENOENT: who asked was killed meanwhile.
     }
+  }
+
+  #refusal({ operation }: FuseRequest): number | undefined {
+    const { mood } = this;
+    if (mood.kind !== 'fail' || operation === OPERATION.INIT) return undefined;
+    return operation === (mood.operation ?? operation) ? mood.errno : undefined;
   }
 
   /** The body of the answer, or an errno. */

@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { test, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { type AbsolutePath, below, type MountIdentity, parentOf } from '../../mount/host.ts';
 import { deathInOptions } from '../../mount/broker/path/file-system-death.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 import { findDeath } from '../../plugins/guard/dead-file-system.ts';
+import { OPERATION } from '../hostile/fuse-protocol.ts';
 import { mountFuse } from '../hostile/fuse-server.ts';
 import { realHost, scratchDirectory } from '../mount/scratch.ts';
 import { csiSpec } from '../plugins/csi-spec.ts';
@@ -17,6 +19,9 @@ import { inPrivateNamespace } from './namespace.ts';
 const skip = inPrivateNamespace();
 const MIB = 1_024 * 1_024;
 const WAIT_MS_MAX = 120_000;
+const { EDQUOT, ESTALE } = constants.errno;
+/** errno(3); Node.js has no constant for it. */
+const EUCLEAN = 117;
 const SPEC = csiSpec('driver.example', 'data', 'pv-data');
 const run = (tool: string, ...argv: readonly string[]): string =>
   execFileSync(tool, argv, { encoding: 'utf8' }).trim();
@@ -135,6 +140,35 @@ test('DR-11: a FUSE whose daemon is gone is dead', { skip }, async (t) => {
   assert.equal(await find(), 'usable');
   await fuse.kill();
   assert.equal(await find(), 'daemon-gone');
+});
+
+test('DR-11: one whose handle is stale, or that is damaged, is dead: errors that Node.js has no name for', {
+  skip,
+}, async (t) => {
+  const { target, find } = await world(t);
+  mkdirSync(target);
+  const fuse = await mountFuse(target);
+  t.after(() => fuse.kill());
+  for (const [errno, cause] of [
+    [ESTALE, 'stale'],
+    [EUCLEAN, 'damaged'],
+  ] as const) {
+    await fuse.set({ kind: 'fail', errno });
+    assert.equal(await find(), cause);
+  }
+});
+
+test('a quota that is used up is a full disk', { skip }, async (t) => {
+  const { target, host } = await world(t);
+  mkdirSync(target);
+  const fuse = await mountFuse(target);
+  t.after(() => fuse.kill());
+  await fuse.set({ kind: 'fail', errno: EDQUOT, operation: OPERATION.CREATE });
+  const written = await host.writeFile(below(target, 'file'), new Uint8Array(), {
+    mode: 0o600,
+    durable: false,
+  });
+  assert.equal(written.ok ? 'written' : written.failure.code, 'disk-full');
 });
 
 test('one that hangs is silent, is asked once, and holds up no other call', { skip }, async (t) => {
