@@ -11,9 +11,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { constants } from 'node:os';
 import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import { GID, ownershipRequest } from '../../contract/ownership.ts';
+import { OPERATION } from '../../hostile/fuse-protocol.ts';
+import { mountFuse } from '../../hostile/fuse-server.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { value } from '../../value.ts';
 import { plantDeep } from '../deep-tree.ts';
@@ -258,4 +261,24 @@ test('SE-27: a file with a name outside of the volume stays as it is, one with a
     changed: 1,
     refused: 0,
   });
+});
+
+test('a file system that gives no file to a group is left as it is, as by the kubelet, whatever it answers', {
+  skip,
+}, async (t) => {
+  const host = await realHost(t);
+  const volume = below(scratchDirectory(t), 'volume');
+  mkdirSync(volume);
+  const fuse = await mountFuse(volume);
+  t.after(() => fuse.kill());
+  writeFileSync(below(volume, 'file'), '');
+  const { EDQUOT, EINVAL, EIO, ENOSPC, ENOSYS, EOPNOTSUPP, EOVERFLOW, EPERM } = constants.errno;
+  const answer = async (errno: number) => {
+    await fuse.set({ kind: 'fail', errno, operation: OPERATION.SETATTR });
+    return host.changeOwnership(ownershipRequest(volume));
+  };
+  for (const errno of [EDQUOT, EINVAL, ENOSPC, ENOSYS, EOPNOTSUPP, EOVERFLOW, EPERM])
+    assert.deepEqual(value(await answer(errno)), { seen: 2, changed: 0, refused: 2 }, `errno ${errno}`);
+  const failed = await answer(EIO);
+  assert.equal(failed.ok ? 'given' : failed.failure.code, 'input-output', 'it is dead');
 });
