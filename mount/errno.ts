@@ -28,11 +28,30 @@ const CODE_OF_ERRNO: Readonly<Record<string, FailureCode>> = {
   ENODEV: 'input-output',
 };
 
-/** `ENOENT` and the like of an exception that node's fs threw; anything else is rethrown: a broken invariant. */
+/**
+ * By their numbers on Linux: Node.js has no name for them ("Unknown system error -116"), and calls EOPNOTSUPP by the
+ * name of another one.
+ */
+const NAMELESS: ReadonlyMap<unknown, string> = new Map([
+  [-95, 'EOPNOTSUPP'],
+  [-116, 'ESTALE'],
+  [-117, 'EUCLEAN'],
+  [-122, 'EDQUOT'],
+  [-123, 'ENOMEDIUM'],
+]);
+
+/** `ENOENT` and the like of an exception that node's fs threw; undefined: it is another one. */
+export function errnoIn(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error && 'syscall' in error)) return undefined;
+  if (typeof error.code !== 'string') return undefined;
+  return ('errno' in error ? NAMELESS.get(error.errno) : undefined) ?? error.code;
+}
+
+/** As `errnoIn`; anything else is rethrown: a broken invariant. */
 export function errnoOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (typeof code === 'string' && 'syscall' in (error as Error)) return code;
-  throw error;
+  const errno = errnoIn(error);
+  if (errno === undefined) throw error;
+  return errno;
 }
 
 /** An errno that the table does not know is `input-output`. */

@@ -6,7 +6,8 @@ import { type LoopDevice, setReadOnly } from './device/loop-device.ts';
 import { bindMount, isMountedAt, isMountOf, readMounts, topmost, unmount } from './device/mounts.ts';
 import type { Pool, Volume } from './pool/pool.ts';
 import type { StagedVolume, Staging } from './staging.ts';
-import { errnoOf, status, unlessAbsent } from './device/status.ts';
+import { errnoIn } from '../../mount/errno.ts';
+import { status, unlessAbsent } from './device/status.ts';
 import type { Publication, VolumeId } from './pool/volume-record.ts';
 
 export interface PublishCall {
@@ -126,9 +127,9 @@ async function makeTarget(target: string, kind: Access['kind']): Promise<void> {
     if (kind === 'mount') await mkdir(target, { mode: 0o750 });
     else await (await open(target, 'wx', 0o600)).close();
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT')
+    if (errnoIn(error) === 'ENOENT')
       throw status('FAILED_PRECONDITION', `the parent of ${target} does not exist`);
-    if (errnoOf(error) !== 'EEXIST') throw error;
+    if (errnoIn(error) !== 'EEXIST') throw error;
     if (topmost(await readMounts(), target) === undefined) await requireEmpty(target, kind);
   }
 }

@@ -8,7 +8,8 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type ByteRanges, endRanges, isZero } from '../../../mount/device/telling-bytes.ts';
 import type { LoopDevice } from './loop-device.ts';
-import { errnoOf, status } from './status.ts';
+import { errnoIn } from '../../../mount/errno.ts';
+import { status } from './status.ts';
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
@@ -47,7 +48,7 @@ async function openExclusively(device: LoopDevice): Promise<FileHandle | undefin
   try {
     return await open(device.path, constants.O_RDONLY | constants.O_EXCL);
   } catch (error) {
-    if (errnoOf(error) === 'EBUSY') return undefined;
+    if (errnoIn(error) === 'EBUSY') return undefined;
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 /** The driver's failures are gRPC statuses, named as the CSI specification's error tables name them. */
+import { errnoIn } from '../../../mount/errno.ts';
 import { GrpcStatus } from '../../csi/wire/grpc-service.ts';
 
 const CODE = {
@@ -26,19 +27,12 @@ export function status(name: StatusName, message: string): GrpcStatus {
  */
 export function statusOf(error: unknown): GrpcStatus {
   if (error instanceof GrpcStatus) return error;
-  const code = errnoOf(error);
+  const code = errnoIn(error);
   const full = code === 'ENOSPC' || code === 'EDQUOT';
   return status(
     full ? 'RESOURCE_EXHAUSTED' : 'INTERNAL',
     error instanceof Error ? error.message : String(error),
   );
-}
-
-/** `ENOENT` and its like; undefined for what is not a failed system call. */
-export function errnoOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && 'syscall' in error
-    ? error.code
-    : undefined;
 }
 
 /** A file of sysfs whose device goes away while it is read says ENODEV. */
@@ -49,7 +43,7 @@ export async function unlessAbsent<T>(promise: Promise<T>): Promise<T | undefine
   try {
     return await promise;
   } catch (error) {
-    if (ABSENT.has(errnoOf(error) ?? '')) return undefined;
+    if (ABSENT.has(errnoIn(error) ?? '')) return undefined;
     throw error;
   }
 }

@@ -18,7 +18,8 @@ import type { Cancel } from '../../../mount/host.ts';
 import { makeSparseFile, syncDirectory, writeDurably } from './durable-file.ts';
 import type { FsType } from '../device/file-system.ts';
 import { type BackingFile, findLoopDevices, type LoopDevices } from '../device/loop-device.ts';
-import { errnoOf, status, statusOf, unlessAbsent } from '../device/status.ts';
+import { errnoIn } from '../../../mount/errno.ts';
+import { status, statusOf, unlessAbsent } from '../device/status.ts';
 import {
   formatVolumeRecord,
   parseVolumeId,
@@ -159,7 +160,7 @@ class DirectoryPool implements Pool {
       await rename(nursery, this.#placeOf(id));
     } catch (error) {
       await rm(nursery, { recursive: true, force: true });
-      const taken = ['ENOTEMPTY', 'EEXIST'].includes(errnoOf(error) ?? '');
+      const taken = ['ENOTEMPTY', 'EEXIST'].includes(errnoIn(error) ?? '');
       throw taken ? status('ABORTED', `volume ${name} was made by somebody else at the same time`) : error;
     }
     await syncDirectory(this.directory);
