@@ -16,8 +16,14 @@ import { mountIdOf, O_PATH, type OpenPath, openPathOf } from '../path/path-walk.
 import { errnoOf } from '../../errno.ts';
 
 export const MODE_BITS = 0o7777;
-/** What the kubelet only logs: read-only or immutable, not ours, gone meanwhile. */
-const REFUSALS: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES', 'ENOENT', 'EOPNOTSUPP']);
+/**
+ * What the kubelet only logs: read-only or immutable, not ours, gone meanwhile; a group that the server does not know
+ * (NFS), a file system without owners, without room for another one (btrfs), or whose quota of the group is used up.
+ */
+const REFUSALS: ReadonlySet<string> = new Set([
+  ...['EROFS', 'EPERM', 'EACCES', 'ENOENT'],
+  ...['EINVAL', 'EOVERFLOW', 'ENOSYS', 'EOPNOTSUPP', 'ENOSPC', 'EDQUOT'],
+]);
 
 export interface Walk {
   readonly part: OwnershipPart;
