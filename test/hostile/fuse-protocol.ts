@@ -122,8 +122,12 @@ export function statfsReply(): Buffer {
   return reply;
 }
 
-/** All entries at offset 0, none behind: so few fit into one answer. */
-export function directoryReply(entries: readonly (readonly [string, FuseNode])[], offset: bigint): Buffer {
+/** All entries at offset 0, none behind: so few fit into one answer. `isTerse`: without what they are (DT_UNKNOWN). */
+export function directoryReply(
+  entries: readonly (readonly [string, FuseNode])[],
+  offset: bigint,
+  isTerse = false,
+): Buffer {
   if (offset > 0n) return Buffer.alloc(0);
   return Buffer.concat(
     entries.map(([name, { node, isDirectory }], index) => {
@@ -132,7 +136,7 @@ export function directoryReply(entries: readonly (readonly [string, FuseNode])[]
       entry.writeBigUInt64LE(node, 0);
       entry.writeBigUInt64LE(BigInt(index + 1), 8);
       entry.writeUInt32LE(nameBytes.length, 16);
-      entry.writeUInt32LE(isDirectory ? 4 : 8, 20);
+      if (!isTerse) entry.writeUInt32LE(isDirectory ? 4 : 8, 20);
       nameBytes.copy(entry, 24);
       return entry;
     }),

@@ -28,11 +28,14 @@ import {
   writeReply,
 } from './fuse-protocol.ts';
 
-/** `fail`: every request ends with this errno, or every one of this operation. */
+/**
+ * `fail`: every request ends with this errno, or every one of this operation. `isTerse`: a listing does not tell what
+ * its entries are, as those of NFS and of many in user space.
+ */
 export type FuseMood =
   | { readonly kind: 'serve' }
   | { readonly kind: 'hang' }
-  | { readonly kind: 'fail'; readonly errno: number; readonly operation?: number };
+  | { readonly kind: 'fail'; readonly errno: number; readonly operation?: number; readonly isTerse?: true };
 
 export interface FuseMount {
   readonly pid: number;
@@ -171,7 +174,7 @@ class FuseServer {
       case OPERATION.OPENDIR:
         return openReply();
       case OPERATION.READDIR:
-        return directoryReply(this.#entries(), body.readBigUInt64LE(8));
+        return directoryReply(this.#entries(), body.readBigUInt64LE(8), this.#isTerse);
       case OPERATION.RELEASE:
       case OPERATION.RELEASEDIR:
       case OPERATION.FLUSH:
@@ -182,6 +185,10 @@ class FuseServer {
       default:
         return ENOSYS;
     }
+  }
+
+  get #isTerse(): boolean {
+    return this.mood.kind === 'fail' && this.mood.isTerse === true;
   }
 
   #entries(): (readonly [string, FuseNode])[] {

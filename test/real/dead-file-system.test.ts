@@ -19,7 +19,7 @@ import { inPrivateNamespace } from './namespace.ts';
 const skip = inPrivateNamespace();
 const MIB = 1_024 * 1_024;
 const WAIT_MS_MAX = 120_000;
-const { EDQUOT, ESTALE } = constants.errno;
+const { EDQUOT, EIO, ENOENT, ESTALE } = constants.errno;
 /** errno(3); Node.js has no constant for it. */
 const EUCLEAN = 117;
 const SPEC = csiSpec('driver.example', 'data', 'pv-data');
@@ -155,6 +155,21 @@ test('DR-11: one whose handle is stale, or that is damaged, is dead: errors that
   ] as const) {
     await fuse.set({ kind: 'fail', errno });
     assert.equal(await find(), cause);
+  }
+});
+
+test('what one file answers says nothing of its file system, where a listing does not tell what it is', {
+  skip,
+}, async (t) => {
+  const { target, host, find } = await world(t);
+  mkdirSync(target);
+  const fuse = await mountFuse(target);
+  t.after(() => fuse.kill());
+  writeFileSync(below(target, 'file'), '');
+  for (const errno of [EIO, ENOENT, ESTALE]) {
+    await fuse.set({ kind: 'fail', errno, operation: OPERATION.LOOKUP, isTerse: true });
+    assert.equal(await find(), 'usable');
+    assert.deepEqual(value(await host.listDirectory(target, 10)), ['file']);
   }
 });
 
