@@ -1,9 +1,10 @@
 /** Listing a directory, and reading all its files at once. Path brokers only. */
-import { lstatSync, opendirSync } from 'node:fs';
+import { lstatSync, opendirSync, readdirSync } from 'node:fs';
 import { stampOf } from './content-stamp.ts';
 import { refuseAnother } from './file-identity.ts';
 import { failTooLarge, readChild } from './file-reading.ts';
 import { factsOf } from './path-facts.ts';
+import { isAboutEntry } from '../path/file-system-death.ts';
 import { type OpenPath, childIn, withDirectory } from '../path/path-walk.ts';
 import { failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
@@ -26,9 +27,17 @@ function namesIn(place: OpenPath, path: AbsolutePath, entriesMax: number): Resul
       directory.closeSync();
     }
   } catch (error) {
-    return failErrno(error, `list ${path}`, 'none');
+    return isAboutEntry(error)
+      ? plainNamesIn(place, path, entriesMax)
+      : failErrno(error, `list ${path}`, 'none');
   }
   return ok(names);
+}
+
+/** Without a look at what they are: one of them may have gone by now. */
+function plainNamesIn(place: OpenPath, path: AbsolutePath, entriesMax: number): Result<readonly string[]> {
+  const names = readdirSync(place.path);
+  return names.length > entriesMax ? failTooLarge(path, `has more than ${entriesMax} entries`) : ok(names);
 }
 
 export function readDirectoryFiles(

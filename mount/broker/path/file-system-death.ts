@@ -68,8 +68,13 @@ export function deathOf(place: OpenPath): DeathCause | undefined {
     }
     return undefined;
   } catch (error) {
-    return deathOfError(error);
+    return isAboutEntry(error) ? undefined : deathOfError(error);
   }
+}
+
+/** A listing was answered, and did not tell what an entry is (DT_UNKNOWN): Node.js has asked that entry itself. */
+export function isAboutEntry(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && error.syscall === 'lstat';
 }
 
 /** access(2) of a directory says EROFS for a read-only mount and for a read-only file system. */
