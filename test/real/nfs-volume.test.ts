@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { mountsBelow, readMounts } from '../demo/machine.ts';
@@ -156,6 +156,41 @@ test('a server that is silent holds up no other pod, and what is mounted of it c
     await node.untilMounted(LATE.length);
     for (const name of LATE) node.remove(name);
     await node.untilEmpty();
+  }),
+);
+
+const LOCAL = `apiVersion: v1
+kind: PersistentVolume
+metadata: { name: near }
+spec:
+  capacity: { storage: 1Gi }
+  accessModes: [ReadWriteOnce]
+  claimRef: { namespace: default, name: near }
+  local: { path: PATH }
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: near, namespace: default }
+spec: { volumeName: near, accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } } }
+`;
+
+test('what is bound of a file system comes down while its server is silent, too', { skip }, () =>
+  onRealNode(async (node) => {
+    node.settings.statistics_interval_ms = 0;
+    writeFileSync(join(nfs().share, 'part'), '');
+    node.put('near', LOCAL.replace('PATH', nfs().share));
+    node.put('bind', podYaml('bind', 'persistentVolumeClaim: { claimName: near }'));
+    node.put('part', nfsPod('part').replace('mountPath: /data', 'mountPath: /data, subPath: part'));
+    await node.startAgent();
+    await node.untilMounted(2);
+    await fuse?.set({ kind: 'hang' });
+    try {
+      for (const name of ['bind', 'part']) node.remove(name);
+      await node.untilEmpty();
+      assert.deepEqual(mountsBelow(join(node.root, 'pods')), []);
+    } finally {
+      await fuse?.set({ kind: 'serve' });
+    }
   }),
 );
 
