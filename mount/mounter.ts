@@ -14,6 +14,8 @@ export interface MemoryMountRequest {
   readonly options: readonly string[];
 }
 
+type MayBeRemote = Pick<UnmountTarget, 'isRemote'>;
+
 /**
  * Guarantees: only below the root it was made for (`path-unsafe`); settles when the effect has ended; unmounting is
  * idempotent, and its effect `none` means that what was mounted before is mounted now.
@@ -28,9 +30,9 @@ export interface Mounter {
    * Until nothing is mounted at the target, at most 16 layers. `mount-busy` says where it is held (`heldAt`), not by
    * whom. Never lazy, never forced. Nothing mounted, or nothing there, is success.
    */
-  unmount(target: AbsolutePath, kind?: Pick<UnmountTarget, 'isRemote'>): Promise<Result<void>>;
+  unmount(target: AbsolutePath, kind?: MayBeRemote): Promise<Result<void>>;
   /** As `unmount`, but only while this mount is what one sees there; where it is not, nothing is done: success. */
-  unmountOnly(target: AbsolutePath, mountId: number): Promise<Result<void>>;
+  unmountOnly(target: AbsolutePath, mountId: number, kind?: MayBeRemote): Promise<Result<void>>;
   /**
    * As `unmount`, with a transition that answers what is mounted at its path, and when that is nothing does what is to
    * be done then: it is performed before the first unmount and after each. `first`: what it is told besides before any.
@@ -61,9 +63,9 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
       isBelow(target, root)
         ? unmountAll(host, findMount, { path: target }, kind)
         : refuseOutside(target, root),
-    unmountOnly: async (target, only) =>
+    unmountOnly: async (target, only, kind = {}) =>
       isBelow(target, root)
-        ? unmountAll(host, findMount, { path: target }, { only })
+        ? unmountAll(host, findMount, { path: target }, { ...kind, only })
         : refuseOutside(target, root),
     unmountThen: async (end, args, first) =>
       isBelow(args.path, root)

@@ -30,6 +30,6 @@ export interface WalkedTarget {
 export interface UnmountTarget extends WalkedTarget {
   /** It was proven to be a tmpfs of ours: nothing can keep its umount, so it may share a process with others. */
   readonly isMemory?: true;
-  /** It has a server, which may be silent: nothing is asked of that, and its helper is not run. */
+  /** It has, or may have, a server, which may be silent: nothing is asked of that, and its helper is not run. */
   readonly isRemote?: true;
 }

@@ -67,7 +67,8 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       const target = layout.target(localSpec(spec), publication);
       const above = podDirectories(layout, publication.pod.uid);
       return inOrder(
-        () => mounter.unmount(target),
+        // What the path is on may have a server.
+        () => mounter.unmount(target, { isRemote: true }),
         () => host.perform(removeLocalPlace, { path: target, above }),
       );
     },

@@ -55,7 +55,8 @@ export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter)
       const publication = blockPublicationAt(path.value, layout);
       if (publication !== undefined) return unpublishBlock(publication);
       return inOrder(
-        () => mounter.unmount(path.value),
+        // Nobody knows what it is of.
+        () => mounter.unmount(path.value, { isRemote: true }),
         () => removeMountPoint(host, layout, path.value),
       );
     },

@@ -202,7 +202,7 @@ class SubpathBinds {
       return fail(strangerFailure(target, top));
     if (table.value.at(target).at(-1)?.mountId !== mountId) return ok('other');
     if (isDoubted && isOfNamesake(table.value, layout, target, call, namesakes)) return ok('foreign');
-    const gone = await mounter.unmountOnly(target, mountId);
+    const gone = await mounter.unmountOnly(target, mountId, { isRemote: true });
     return gone.ok ? ok('gone') : gone;
   }
 }
