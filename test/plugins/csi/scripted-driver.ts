@@ -25,6 +25,7 @@ type Method =
   | 'NodePublishVolume'
   | 'NodeUnpublishVolume'
   | 'NodeExpandVolume'
+  | 'ControllerGetCapabilities'
   | 'ControllerPublishVolume'
   | 'ControllerUnpublishVolume';
 
@@ -145,9 +146,10 @@ export function serveDriver(host: SocketHost, socket: string, plan: Script): Pro
     {
       definition: ControllerService,
       implementation: {
-        controllerGetCapabilities: async () => ({
-          capabilities: (plan.controllerCapabilities ?? []).map(rpc),
-        }),
+        controllerGetCapabilities: () =>
+          act('ControllerGetCapabilities', nothing, {
+            capabilities: (plan.controllerCapabilities ?? []).map(rpc),
+          }),
         controllerPublishVolume: () =>
           act('ControllerPublishVolume', nothing, { publishContext: plan.publishContext }),
         controllerUnpublishVolume: () => act('ControllerUnpublishVolume', nothing, {}),

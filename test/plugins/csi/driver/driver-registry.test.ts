@@ -24,6 +24,9 @@ import { CAPABILITY, DRIVER, refusing, script, serveDriver, serveRegistrar } fro
 import { createSocketHost, inRoot, type SocketHost } from '../socket-host.ts';
 import { until } from '../../../until.ts';
 
+const UNIMPLEMENTED = 12;
+const INTERNAL = 13;
+
 interface World {
   readonly host: SocketHost;
   readonly registry: RunningDriverRegistry;
@@ -149,6 +152,28 @@ test('A-008: a driver without a controller service is asked nothing of it', asyn
   const { world } = await registered();
   assert.equal(world.registry.get(DRIVER)?.controllerCapabilities, undefined);
   assert.ok(!world.host.called.includes('ControllerGetCapabilities'));
+});
+
+test('A-008: a driver whose controller service is at another socket than its node service is admitted', async () => {
+  const world = await start();
+  const before = refusing('ControllerGetCapabilities', UNIMPLEMENTED, 'unknown service csi.v1.Controller');
+  await driver(world, { controllerCapabilities: [1], before });
+  const reg = await registrar(world);
+  await until('a verdict', () => reg.verdicts.length > 0);
+  assert.deepEqual(reg.verdicts, ['']);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.equal(world.registry.get(DRIVER)?.controllerCapabilities, undefined);
+});
+
+test('a driver whose controller service fails is refused', async () => {
+  const world = await start();
+  await driver(world, {
+    controllerCapabilities: [1],
+    before: refusing('ControllerGetCapabilities', INTERNAL),
+  });
+  await registrar(world);
+  await until('refused', () => reasons(world) !== '');
+  assert.match(reasons(world), /ControllerGetCapabilities/);
 });
 
 test('DR-13: sockets that were there before the start are found by the first listing', async () => {
