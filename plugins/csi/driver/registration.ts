@@ -162,9 +162,9 @@ export async function questionDriver(
   );
   if (!nodeCapabilities.ok) return nodeCapabilities;
   const controllerCapabilities = services.has(PluginService.CONTROLLER_SERVICE)
-    ? await ask(asking, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
-    : undefined;
-  if (controllerCapabilities?.ok === false) return controllerCapabilities;
+    ? await askController(asking, endpoint, name)
+    : ok(undefined);
+  if (!controllerCapabilities.ok) return controllerCapabilities;
   return ok({
     name,
     endpoint,
@@ -175,9 +175,21 @@ export async function questionDriver(
     volumesMax: volumesMaxIn(node.value),
     topology,
     nodeCapabilities: rpcTypes(nodeCapabilities.value.capabilities),
-    controllerCapabilities: controllerCapabilities && rpcTypes(controllerCapabilities.value.capabilities),
+    controllerCapabilities: controllerCapabilities.value,
     registeredAtMs: questioner.nowMs(),
   });
+}
+
+/** Undefined: the driver has that service, but not at this socket. Most say so at that of their node plugin, too. */
+async function askController(
+  questioner: Questioner,
+  endpoint: SocketIdentity,
+  name: string,
+): Promise<Result<ReadonlySet<number> | undefined>> {
+  const method = ControllerService.controllerGetCapabilities;
+  const asked = await ask(questioner, endpoint, name, method, {}, QUESTION_MS);
+  if (asked.ok) return ok(rpcTypes(asked.value.capabilities));
+  return asked.failure.code === 'driver-unimplemented' ? ok(undefined) : asked;
 }
 
 /** Probe: no `ready` is ready, false is "still starting, hold the calls" (A-009). Drivers without Probe are taken. */
