@@ -8,18 +8,21 @@ import { LATE_EFFECT_MS } from '../../reconciler/run/lookout.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { createBench, layout, onlyRecord } from './bench.ts';
-import { actual, wanted, wish } from './world.ts';
+import { actual, bytes, csi, place, wanted, wantedOfSize, wish } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
 const needsOn = (node: string) => ({ attach: true, node, stage: true, expand: false }) as const;
 
-/** A reconciler after a reboot, of what the one before had set up as it was wished. */
-async function afterReboot(desired: DesiredState, needs?: Needs) {
+type Bench = ReturnType<typeof createBench>;
+
+/** A reconciler after a reboot, of what the one before had set up as it was wished; `then`: all that it did. */
+async function afterReboot(desired: DesiredState, needs?: Needs, then?: (before: Bench) => Promise<void>) {
   const before = createBench({ resyncMs: 1e9 });
   if (needs !== undefined) before.plugins.needs = needs;
   before.reconciler.setDesired(desired);
   await before.host.advance(1_000);
+  await then?.(before);
   const record = onlyRecord(before.host);
   await before.reconciler.stop(0);
   const recovered = recover({
@@ -64,6 +67,36 @@ test('an attach that nobody hears of any more is waited for once, however often 
   const [known] = recovered.values();
   assert.deepEqual(known?.tombstones, [{ ...asked, untilMs: 60_000 + LATE_EFFECT_MS }]);
 });
+
+for (const isAsked of [true, false])
+  test(`A-071: after a reboot it is grown before its pod has it again, refused before it: ${isAsked}`, async () => {
+    const larger = wish([wantedOfSize('data', ['web'], 20)]);
+    const { plugins, reconciler, host } = await afterReboot(
+      wish([wantedOfSize('data', ['web'], 10)]),
+      { attach: false, stage: true, expand: true },
+      async (before) => {
+        before.plugins.fault = refusesInUse(before.plugins);
+        if (isAsked) before.reconciler.setDesired(larger);
+        await before.host.advance(1_000);
+        assert.equal(before.plugins.calls.includes('expand data'), isAsked);
+      },
+    );
+    plugins.fault = refusesInUse(plugins);
+    plugins.needs = { attach: false, stage: true, expand: true };
+    reconciler.setDesired(larger);
+    await host.advance(HOUR_MS);
+    assert.ok(plugins.world.has(place('web', 'data').key), 'its pod has it');
+    assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(20));
+    await reconciler.stop(0);
+  });
+
+/** A driver that grows a volume only while no pod has it. */
+function refusesInUse({ world }: Bench['plugins']): Bench['plugins']['fault'] {
+  return (kind) =>
+    kind === 'expand' && world.has(place('web', 'data').key)
+      ? { code: 'expand-in-use', message: 'in use', effect: 'none' }
+      : undefined;
+}
 
 const FIRST = wanted('data', ['web']);
 type Wanted = typeof FIRST;
