@@ -18,3 +18,20 @@ test('a changed wish lifts the back-off of its volume, and of no other', async (
   );
   assert.equal(plugins.world.has(place('web', 'a').key), false);
 });
+
+test('what a volume failed of is told again for the next pod, also where that one had to wait', async () => {
+  const { host, plugins, reconciler, told } = createBench();
+  const failures = () => told.filter((event) => event === 'operation failed').length;
+  plugins.fault = () => ({ code: 'driver-refused', message: 'no', effect: 'none' });
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(1_000);
+  reconciler.setDesired(wish([]));
+  await host.advance(3_600_000);
+  assert.equal(failures(), 1);
+  const missing = { code: 'reference-missing', message: 'no such Secret', effect: 'none' } as const;
+  reconciler.setDesired(wish([wanted('data', ['next'], missing)]));
+  await host.advance(1_000);
+  reconciler.setDesired(wish([wanted('data', ['next'])]));
+  await host.advance(1_000);
+  assert.equal(failures(), 2);
+});
