@@ -5,8 +5,8 @@ import type { ActualVolume } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
 /**
- * `first`: staged and not published yet, so it is grown before a pod sees it. `beside`: published, so it is grown while
- * it is used. Never when it was refused for this size, or, refused because it was in use, while it still is (A-071).
+ * `first`: staged and no pod was told of it yet, so it is grown before one sees it. `beside`: published, so it is grown
+ * while it is used. Never when it was refused for this size, or, refused because it was in use, while it is (A-071).
  */
 export function isGrowthDue(
   needs: Needs | undefined,
@@ -20,7 +20,9 @@ export function isGrowthDue(
   if (has === undefined || !isMoreThan(size.bytes, has) || isRefused(actual, size.bytes)) return 'no';
   const published = [...actual.publications.values()];
   if (published.some(({ presence }) => presence.kind === 'present')) return 'beside';
-  return published.length === 0 && needs.stage && actual.staged.kind === 'present' ? 'first' : 'no';
+  // No pod has anything either of what stood before a reboot.
+  const isUsed = published.some(({ untold }) => untold !== true);
+  return !isUsed && needs.stage && actual.staged.kind === 'present' ? 'first' : 'no';
 }
 
 /** "In use" holds for every size; it ends when nothing is published any more, and then it is forgotten. */

@@ -104,7 +104,9 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
     stagedFor: record.stagedFor,
     publications,
     sizeBytes: record.sizeBytes,
-    refusedExpansion: record.refusedExpansion,
+    // A reboot ends all use of it.
+    refusedExpansion:
+      sameBoot || record.refusedExpansion?.because !== 'in-use' ? record.refusedExpansion : undefined,
     // A reboot ends every mount and every dirty page: the node is clean (B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
     ...(record.tombstones === undefined ? {} : { tombstones: record.tombstones }),
