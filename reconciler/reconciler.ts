@@ -244,7 +244,9 @@ class VolumeReconciler implements Reconciler {
       if (submission.kind !== 'started') blockades.push({ from: 'executor', operation, submission });
     }
     this.#obstacles.replace(volume, blockades);
-    if (!this.#belief.volumes.has(volume) && !wanted.has(volume)) resetBackOff(volume);
+    if (this.#belief.volumes.has(volume) || wanted.has(volume)) return;
+    resetBackOff(volume);
+    this.#obstacles.forget(volume);
   }
 
   #finished({ operation, outcome }: VolumeFinished): void {

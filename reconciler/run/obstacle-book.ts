@@ -28,6 +28,8 @@ export interface ObstacleBook {
   isNews(operation: Operation, failure: Failure): boolean;
   /** Were others found the last time, or none, since the failure of the operation was news? */
   isNewHolder(operation: Operation, holder: string): boolean;
+  /** Nothing of the volume is here or wanted, and nothing of it is in the way: what it failed of is news again. */
+  forget(volume: VolumeId): void;
 }
 
 /** The last failure of an operation, and how many passes in a row have found nothing in its way since. */
@@ -103,6 +105,7 @@ export function createObstacleBook(
       last.holder = holder;
       return true;
     },
+    forget: (volume) => void lastCodes.delete(volume),
   };
 }
 
