@@ -67,6 +67,7 @@ let socket = '';
 let revision = 'r-1';
 let agent: Server;
 let askedPaths: string[] = [];
+let strangeAnswers = 0;
 let release: () => void = () => {};
 
 before(async () => {
@@ -76,7 +77,10 @@ before(async () => {
     askedPaths.push(request.url ?? '');
     const url = new URL(request.url ?? '', 'http://x');
     const status = statusOf(richFacts(), LAYOUT, revision);
-    if (url.pathname === '/v1/explain') {
+    if (revision === 'strange') {
+      response.end('{}');
+      if (strangeAnswers++ > 0) agent.emit('asked again');
+    } else if (url.pathname === '/v1/explain') {
       const explanation = explain(url.searchParams.get('subject') ?? '', status);
       if (explanation.kind === 'found') response.end(JSON.stringify(explanation.document));
       else
@@ -217,7 +221,7 @@ test('quarantine needs a verb it knows and a volume, and an agent', async () => 
   assert.match(hesitant.err, /without any proof.*--yes/s);
 });
 
-test('watch shows the next status when there is one, and says when the agent goes away', async () => {
+test('watch shows the next status, and says once and beside it that there is none', async () => {
   askedPaths = [];
   const waiting = new Promise((resolve) => agent.once('waiting', resolve));
   const child = start(['status', '--watch', '-o', 'json', '-s', socket]);
@@ -238,9 +242,22 @@ test('watch shows the next status when there is one, and says when the agent goe
     ),
   );
   await waitingAgain;
-  const gone = said(child, 'stdout', /no answer on .*: ECONNRESET|the agent is not running/);
+  const later = { out: '', err: '' };
+  child.stdout?.on('data', (chunk: string) => {
+    later.out += chunk;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    later.err += chunk;
+  });
+  const asked = new Promise((resolve) => agent.once('asked again', resolve));
+  const again = said(child, 'stdout', /"revision": "r-3"/);
+  revision = 'strange';
   agent.closeAllConnections();
-  await gone;
+  await asked;
+  revision = 'r-3';
+  await again;
+  assert.doesNotMatch(later.out, /^[a-z]/m);
+  assert.equal(later.err.match(/not an agent of this version/g)?.length, 1);
   child.kill();
   await new Promise((resolve) => child.once('close', resolve));
   revision = 'r-1';
