@@ -70,6 +70,7 @@ export function showStatus(socket: string, output: OutputFormat, screen: Screen)
 /** Until the process is interrupted: the status again after every change; an agent that goes away is awaited. */
 export async function watchStatus(socket: string, output: OutputFormat, screen: Screen): Promise<never> {
   let revision: string | undefined;
+  let told: string | undefined;
   for (;;) {
     const waitMs = screen.rows() === undefined ? WAIT_MS : REDRAW_MS;
     const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
@@ -84,10 +85,14 @@ export async function watchStatus(socket: string, output: OutputFormat, screen: 
       // Without a screen to redraw, an answer that says nothing new is not worth a line.
       const news = screen.rows() !== undefined || answer.body.revision !== revision;
       revision = answer.body.revision;
+      told = undefined;
       if (news) redraw(statusIn(output, answer.body, screen), screen);
     } else {
       revision = undefined;
-      redraw(`${answer.message}\n`, screen);
+      // What is read by a program has documents in it, and nothing else.
+      if (screen.rows() !== undefined) redraw(`${answer.message}\n`, screen);
+      else if (answer.message !== told) complain(answer.message, screen);
+      told = answer.message;
       await screen.sleep(RETRY_MS);
     }
   }
