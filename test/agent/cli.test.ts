@@ -263,6 +263,21 @@ test('watch shows the next status, and says once and beside it that there is non
   revision = 'r-1';
 });
 
+test('plan says before the first start what an agent would do, and makes no root for that', async () => {
+  const [root, manifests] = [join(folder, 'none', 'root'), join(folder, 'first')];
+  mkdirSync(manifests);
+  const pod =
+    '{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {volumes: [{name: scratch, emptyDir: {}}], ' +
+    'containers: [{name: c, image: none, volumeMounts: [{name: scratch, mountPath: /scratch}]}]}}\n';
+  writeFileSync(join(manifests, 'web.yaml'), pod);
+  const words = ['plan', '--root', root, '--manifests', manifests, '--allow-private-mount-namespace'];
+  const { code, out, err } = await run(...words, '--node-name', 'n', '--config', '/dev/null', '-o', 'json');
+  assert.deepEqual([code, err], [0, '']);
+  const { volumes, whole } = JSON.parse(out);
+  assert.deepEqual([whole, volumes.length, volumes[0].places[0].action], [true, 1, 'mount']);
+  assert.equal(existsSync(dirname(root)), false);
+});
+
 test('a configuration that cannot be used is exit code 78, with all its problems', async () => {
   const file = join(folder, 'config.yaml');
   writeFileSync(file, 'rot: /x\nresync_ms: 5\nlog: {format: xml}\n');

@@ -69,6 +69,13 @@ test('a directory of its own that is missing is an empty one, and no other is', 
   assert.deepEqual(await listDirectory('/root/pods' as AbsolutePath, 1), missing);
 });
 
+test('a root that an agent would make is a directory already, and no other path is', async () => {
+  const { host } = recording();
+  const { inspect } = readOnlyHost(host, '/root' as AbsolutePath);
+  assert.deepEqual(await inspect('/root' as AbsolutePath), ok({ kind: 'directory' }));
+  assert.deepEqual(await inspect('/root/pods' as AbsolutePath), ok({ kind: 'absent' }));
+});
+
 test('transitions that only look are done, and drivers are asked only what they are', async () => {
   const { host, called } = recording();
   const machine = readOnlyHost(host, own);
