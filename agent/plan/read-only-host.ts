@@ -26,7 +26,7 @@ const REFUSED = fail({
 /**
  * Guarantees: no file, mount, device or owner is changed, no driver is asked for anything but what it is. What would
  * be written below `own`, where an agent has its records, counts as written, and is written nowhere; a directory there
- * that is missing counts as empty.
+ * that is missing counts as empty, and `own` as a directory when it is not there yet.
  */
 export function readOnlyHost<Machine extends Host>(host: Machine, own: AbsolutePath): Machine {
   const refused = async (): Promise<Result<never>> => REFUSED;
@@ -67,7 +67,12 @@ export function readOnlyHost<Machine extends Host>(host: Machine, own: AbsoluteP
     removeMultipath: refused,
     notify: async () => done,
   } satisfies Partial<Host>;
-  const looks: Pick<Host, 'listDirectory' | 'readDirectoryFiles' | 'perform' | 'call'> = {
+  const looks: Pick<Host, 'inspect' | 'listDirectory' | 'readDirectoryFiles' | 'perform' | 'call'> = {
+    async inspect(path) {
+      const facts = await host.inspect(path);
+      const isMade = path === own && facts.ok && facts.value.kind === 'absent';
+      return isMade ? ok({ ...facts.value, kind: 'directory' }) : facts;
+    },
     listDirectory: (path, entriesMax) => orEmpty(path, host.listDirectory(path, entriesMax)),
     readDirectoryFiles: (path, reading) => orEmpty(path, host.readDirectoryFiles(path, reading)),
     perform: async (transition, args) =>

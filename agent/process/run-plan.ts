@@ -50,7 +50,11 @@ export async function runPlan(launch: PlanLaunch): Promise<PlanOutcome> {
   const planned = { ...launch, config: { ...config, statisticsIntervalMs: 0 }, log: silentLog() };
   const hosted = await createAgentHost(planned, held.descriptor);
   try {
-    return await plan(planned, { ...hosted, host: readOnlyHost(hosted.host, own) });
+    const root = await hosted.host.inspect(config.root);
+    // Before the first start there is no root: the agent would make it, and all below it is its own.
+    const isNew = root.ok && root.value.kind === 'absent';
+    const host = readOnlyHost(hosted.host, isNew ? config.root : own);
+    return await plan(planned, { ...hosted, host });
   } finally {
     await hosted.closeHost();
     held.close();
