@@ -1,10 +1,11 @@
 /** Records on file systems without a free block and without a free inode. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
+import { instanceLockHolder, takeInstanceLock } from '../../mount/process/instance-lock.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
 import { createRecords, type RecordForm } from '../../reconciler/journal/record-forms.ts';
 import type { RecordStore } from '../../reconciler/recovery/record-store.ts';
@@ -136,4 +137,28 @@ test('a file system that never writes in place is full for records too, and says
   assert.deepEqual([found.length, unreadable.length], [1, 0]);
   if (saved.ok) assert.equal(found[0]?.staged, 'unsure');
   t.diagnostic(saved.ok ? 'there was room' : saved.failure.message);
+});
+
+test('on a full disk an agent has its lock, and nobody who went before is named as who has it', {
+  skip,
+}, async (t) => {
+  const target = below(scratchDirectory(t), 'state');
+  mkdirSync(target);
+  IN_PLACE.ext4(t, target);
+  const [old, fresh] = [below(target, 'old.lock'), below(target, 'fresh.lock')];
+  // A start that a kill or a power cut ended has left it without a block.
+  writeFileSync(fresh, '');
+  writeFileSync(old, '99999999\n');
+  fill(join(target, 'filled'));
+  run('sync', '--file-system', target);
+  const inOld = value(await takeInstanceLock(old));
+  assert.equal(readFileSync(old, 'utf8').trim(), String(process.pid));
+  const inFresh = value(await takeInstanceLock(fresh));
+  const second = await takeInstanceLock(fresh);
+  assert.deepEqual(!second.ok && [second.failure.code, second.failure.blocker], [
+    'already-running',
+    undefined,
+  ]);
+  assert.equal(value(await instanceLockHolder(fresh)), 'an agent that could not write its pid');
+  for (const lock of [inOld, inFresh]) lock.release();
 });
