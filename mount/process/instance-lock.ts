@@ -6,7 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { errnoOf, failErrno } from '../errno.ts';
+import { codeOfErrno, errnoOf, failErrno } from '../errno.ts';
 import { done, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath } from '../host.ts';
 import { findTool } from '../path-tool.ts';
@@ -31,7 +31,8 @@ const HELD = 1;
 
 /**
  * Takes the lock file, whose directory must exist, and writes our pid into it. `already-running` names the pid in it as
- * blocker. The file is never deleted: a lock on a file without a name would exclude nobody.
+ * blocker, where there was room for one. The file is never deleted: a lock on a file without a name would exclude
+ * nobody.
  */
 export async function takeInstanceLock(path: AbsolutePath): Promise<Result<InstanceLock>> {
   const opened = openLockFile(path);
@@ -39,7 +40,7 @@ export async function takeInstanceLock(path: AbsolutePath): Promise<Result<Insta
   const descriptor = opened.value;
   const taken = await flock(descriptor, ['--exclusive', '--nonblock']);
   if (!taken.ok || !taken.value) {
-    const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
+    const blocker = readHolder(descriptor);
     closeSync(descriptor);
     if (!taken.ok) return taken;
     const message = `another agent has the lock ${path}`;
@@ -47,7 +48,7 @@ export async function takeInstanceLock(path: AbsolutePath): Promise<Result<Insta
       code: 'already-running',
       message,
       effect: 'none',
-      ...(/^\d+$/.test(pid) ? { blocker: `pid ${pid}` } : {}),
+      ...(blocker === undefined ? {} : { blocker }),
     });
   }
   const written = writePid(descriptor, path);
@@ -56,7 +57,10 @@ export async function takeInstanceLock(path: AbsolutePath): Promise<Result<Insta
   return written;
 }
 
-/** Who has the lock, as `pid <pid>`; undefined: nobody. It is not taken for longer than a moment, nor its file made. */
+/**
+ * Who has the lock, as `pid <pid>` where it says so; undefined: nobody. It is not taken for longer than a moment, nor
+ * its file made.
+ */
 export async function instanceLockHolder(path: AbsolutePath): Promise<Result<string | undefined>> {
   let descriptor: number;
   try {
@@ -66,10 +70,10 @@ export async function instanceLockHolder(path: AbsolutePath): Promise<Result<str
   }
   // Shared: two that ask at one time do not take each other for an agent.
   const free = await flock(descriptor, ['--shared', '--nonblock']);
-  const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
+  const holder = readHolder(descriptor);
   closeSync(descriptor);
   if (!free.ok) return free;
-  return ok(free.value ? undefined : `pid ${pid}`);
+  return ok(free.value ? undefined : (holder ?? 'an agent that could not write its pid'));
 }
 
 /**
@@ -95,6 +99,12 @@ export async function waitForHelpers(path: AbsolutePath): Promise<Result<Helpers
   });
 }
 
+/** Undefined: it says no pid, as on a disk that was full. */
+function readHolder(descriptor: number): string | undefined {
+  const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
+  return /^\d+$/.test(pid) ? `pid ${pid}` : undefined;
+}
+
 function openLockFile(path: AbsolutePath): Result<number> {
   try {
     return ok(openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600));
@@ -103,10 +113,19 @@ function openLockFile(path: AbsolutePath): Result<number> {
   }
 }
 
+/** In place, which a full disk lets. The pid is for people: where there is no room even so, the lock holds without. */
 function writePid(descriptor: number, path: AbsolutePath): Result<void> {
+  const text = `${process.pid}\n`;
   try {
-    ftruncateSync(descriptor);
-    writeSync(descriptor, `${process.pid}\n`, 0);
+    try {
+      writeSync(descriptor, text, 0);
+    } catch (error) {
+      if (codeOfErrno(errnoOf(error)) !== 'disk-full') throw error;
+      // Nor is the pid of who went before taken for ours.
+      ftruncateSync(descriptor);
+      return done;
+    }
+    ftruncateSync(descriptor, text.length);
     return done;
   } catch (error) {
     return failErrno(error, `write ${path}`, 'none');
