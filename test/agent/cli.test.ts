@@ -278,6 +278,16 @@ test('plan says before the first start what an agent would do, and makes no root
   assert.equal(existsSync(dirname(root)), false);
 });
 
+test('a state root that cannot be made now is told as what the kernel said, and another try is worth it', async () => {
+  const words = ['agent', '--config', '/dev/null', '--log-format', 'json', '--node-name', 'n'];
+  const denied = await run(...words, '--root', '/sys/mooring-test');
+  assert.match(denied.err + denied.out, /"code":"permission-denied","message":"[^"]*\/sys\/mooring-test/);
+  assert.equal(denied.code, 1);
+  const misplaced = await run(...words, '--root', '/dev/null');
+  assert.match(misplaced.err + misplaced.out, /"code":"path-wrong-kind"/);
+  assert.equal(misplaced.code, 78);
+});
+
 test('a configuration that cannot be used is exit code 78, with all its problems', async () => {
   const file = join(folder, 'config.yaml');
   writeFileSync(file, 'rot: /x\nresync_ms: 5\nlog: {format: xml}\n');
