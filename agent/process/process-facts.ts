@@ -1,5 +1,6 @@
 /** What only the process itself can do: its files and environment before there is a host. */
 import { closeSync, lstatSync, mkdirSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { failErrno } from '../../mount/errno.ts';
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
@@ -66,8 +67,7 @@ export function makeStateDirectory(directory: AbsolutePath): Result<void> {
     }
     return done;
   } catch (error) {
-    const message = `directory ${directory}: ${errorCode(error)}`;
-    return fail({ code: 'path-wrong-kind', message, effect: 'none' });
+    return failErrno(error, `make directory ${directory}`, 'none');
   }
 }
 

@@ -72,7 +72,8 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   for (const warning of launch.warnings) log.warn('configuration', { warning });
   const layout = createLayout(config.root);
   const made = launch.makeStateDirectory(layout.own);
-  if (!made.ok) return refused(made.failure, EXIT_CODES.configuration);
+  if (!made.ok)
+    return refused(made.failure, isMisplaced(made.failure) ? EXIT_CODES.configuration : EXIT_CODES.failure);
   const lock = await takeInstanceLock(layout.agentLock);
   if (!lock.ok) {
     const { code } = lock.failure;
