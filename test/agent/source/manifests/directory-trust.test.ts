@@ -241,3 +241,17 @@ test('a directory that is not there is unknown, and no other one', async () => {
   state.is = undefined;
   assert.deepEqual([codeOf(await one.identify()), one.replaced()], ['path-missing', undefined]);
 });
+
+test('that there is no manifest directory is told with what would be right, and in the log when it begins', async () => {
+  const { state, agent } = machine();
+  const one = agent();
+  for (const is of [undefined, undefined, OLD, undefined]) {
+    state.is = is;
+    const seen = await one.identify();
+    if (is !== undefined) continue;
+    const message = `there is no directory ${DIRECTORY}: make it, or correct "manifests" in the configuration`;
+    assert.deepEqual([codeOf(seen), !seen.ok && seen.failure.message], ['path-missing', message]);
+  }
+  const line = 'the manifest directory cannot be looked at';
+  assert.deepEqual(state.lines, [line, line]);
+});
