@@ -62,6 +62,7 @@ class RememberedDirectory implements DirectoryTrust {
   #isNoteRead = false;
   #isNoted = true;
   #isUnnotedTold = false;
+  #isUnseenTold = false;
   #stranger: { readonly seen: KnownDirectory; readonly sinceMs: number } | undefined;
 
   constructor(parts: DirectoryTrustParts) {
@@ -73,7 +74,8 @@ class RememberedDirectory implements DirectoryTrust {
     const read = await this.#readNote();
     if (!read.ok) return read;
     const identity = await host.identifyDirectory(directory);
-    if (!identity.ok) return identity;
+    if (!identity.ok) return fail(this.#unseen(identity.failure));
+    this.#isUnseenTold = false;
     if (this.#isNoted && isAsSeen(this.#trusted, identity.value, host.bootId)) {
       this.#stranger = undefined;
       return identity;
@@ -175,6 +177,17 @@ class RememberedDirectory implements DirectoryTrust {
       code,
       message,
     });
+  }
+
+  #unseen(failure: Failure): Failure {
+    const { directory, log } = this.#parts;
+    const { code } = failure;
+    const missing = `there is no directory ${directory}: make it, or correct "manifests" in the configuration`;
+    const message = code === 'path-missing' ? missing : failure.message;
+    if (!this.#isUnseenTold)
+      log.warn('the manifest directory cannot be looked at', { directory, code, message });
+    this.#isUnseenTold = true;
+    return { ...failure, message };
   }
 
   async #describe(identity: DirectoryIdentity): Promise<Result<KnownDirectory>> {
