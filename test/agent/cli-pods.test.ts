@@ -179,6 +179,13 @@ test('release leaves a pod that is wanted alone, and says so', async () => {
   assert.match(screen.out.join(''), /still wanted: its volumes stay/);
 });
 
+test('SE-21: the name of a pod that is gone is told without what a terminal acts on', async () => {
+  await agentWith(webFacts(true));
+  const screen = listener();
+  assert.equal(await releasePod('gone\u001b[2J', forEver(), screen), 0);
+  assert.deepEqual(screen.out, ['pod gone\\u001b[2J: nothing is left of it\n']);
+});
+
 test('release does not take a pod for wanted whose manifest was deleted right before', async () => {
   const change = await agentWith(webFacts(true));
   const screen = listener();

@@ -288,6 +288,24 @@ test('a state root that cannot be made now is told as what the kernel said, and 
   assert.equal(misplaced.code, 78);
 });
 
+test('a name that a variable left empty is wrong usage, and nobody is said to be gone', async () => {
+  askedPaths = [];
+  for (const [command, expected] of [
+    ['release', 2],
+    ['wait', 2],
+    ['mounts', 2],
+    ['forget', 1],
+  ] as const) {
+    const { code, out, err } = await run(command, '', '-s', socket);
+    assert.deepEqual([code, out], [expected, ''], command);
+    assert.equal(
+      err,
+      'mooring: the name is empty; expected that of a pod: its name, namespace/name or uid\n',
+    );
+  }
+  assert.deepEqual(askedPaths, []);
+});
+
 test('a configuration that cannot be used is exit code 78, with all its problems', async () => {
   const file = join(folder, 'config.yaml');
   writeFileSync(file, 'rot: /x\nresync_ms: 5\nlog: {format: xml}\n');
