@@ -5,7 +5,7 @@ import {
   manifestsText,
 } from '../status/manifest-document.ts';
 import { paragraph } from './quarantine-text.ts';
-import { askAndShow, complain, lookAt, type Screen, type Shown } from './show.ts';
+import { askAndShow, complain, isNamed, lookAt, type Screen, type Shown } from './show.ts';
 import type { Look } from '../../mount/text/table.ts';
 
 const PATH = '/v1/manifests';
@@ -48,6 +48,7 @@ export async function forgetPods(
     await listManifests(options, screen);
     return complain('say which pods to forget, or --all', screen);
   }
+  if (!pods.every((pod) => isNamed(pod, screen))) return false;
   return change({ forget: options.all ? 'all' : pods }, undefined, options, screen);
 }
 

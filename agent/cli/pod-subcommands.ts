@@ -25,6 +25,8 @@ export function addPodCommands<Option>(
     .addOption(socket())
     .addHelpText('after', MOUNTS_NOTES)
     .action(async (pod: string, options: MountsOptions) => {
+      const { isNamed } = await import('./show.ts');
+      if (!isNamed(pod, screen())) return parts.exited(EXIT_CODES.usage);
       const { showMounts } = await import('./mounts-command.ts');
       ended(await showMounts(pod, options, screen()));
     });
@@ -83,6 +85,8 @@ async function runWait(
   screen: Screen,
   run: Run,
 ): Promise<number> {
+  const { isNamed } = await import('./show.ts');
+  if (!isNamed(pod, screen)) return EXIT_CODES.usage;
   const timeoutMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseSpanMs(timeout);
   if (timeoutMs === undefined) {
     screen.complain(`mooring: --timeout "${timeout}": expected a time such as 90s, 5m or 1h30m\n`);

@@ -138,6 +138,15 @@ export function complain(message: string, screen: Screen): false {
   return false;
 }
 
+/** As of a variable of a script that is not set, with or without what stands before it. */
+const NO_NAME = /^(?:pod:)?(?:[^/]*\/)?\s*$/;
+
+/** False, and said, of a name that names nobody: nobody is no pod that has gone. */
+export function isNamed(pod: string, screen: Screen): boolean {
+  if (!NO_NAME.test(pod)) return true;
+  return complain('the name is empty; expected that of a pod: its name, namespace/name or uid', screen);
+}
+
 const HOME = '\u001b[H';
 const CLEAR_LINE_END = '\u001b[K';
 const CLEAR_BELOW = '\u001b[J';

@@ -1,5 +1,6 @@
 /** `mooring wait` and `mooring release`: for what starts and ends the containers of a pod. */
 import { spanText } from '../../mount/text/duration.ts';
+import { printable } from '../../mount/text/printable.ts';
 import { EXIT_CODES } from '../config/exit-code.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import type { PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
@@ -143,7 +144,7 @@ function towardsReleased(name: string, status: StatusDocument, noticedMs: number
   if (found.kind === 'found') return releaseOf(found.pod, Math.ceil(noticedMs - performance.now()));
   // What is only on disk may not have been found yet.
   if (status.agent.complete)
-    return { kind: 'over', done: true, sentence: `pod ${name}: nothing is left of it` };
+    return { kind: 'over', done: true, sentence: `pod ${printable(name, 128)}: nothing is left of it` };
   return { kind: 'waiting', obstacles: [noAnswer('the agent has not read everything yet')] };
 }
 

@@ -290,13 +290,14 @@ test('a state root that cannot be made now is told as what the kernel said, and 
 
 test('a name that a variable left empty is wrong usage, and nobody is said to be gone', async () => {
   askedPaths = [];
-  for (const [command, expected] of [
-    ['release', 2],
-    ['wait', 2],
-    ['mounts', 2],
-    ['forget', 1],
+  for (const [command, name, expected] of [
+    ['release', '', 2],
+    ['release', 'default/', 2],
+    ['wait', 'pod:', 2],
+    ['mounts', '', 2],
+    ['forget', '', 1],
   ] as const) {
-    const { code, out, err } = await run(command, '', '-s', socket);
+    const { code, out, err } = await run(command, name, '-s', socket);
     assert.deepEqual([code, out], [expected, ''], command);
     assert.equal(
       err,
