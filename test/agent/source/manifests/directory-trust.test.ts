@@ -242,7 +242,7 @@ test('a directory that is not there is unknown, and no other one', async () => {
   assert.deepEqual([codeOf(await one.identify()), one.replaced()], ['path-missing', undefined]);
 });
 
-test('that there is no manifest directory is told with what would be right, and in the log when it begins', async () => {
+test('that there is no manifest directory is told with what would be right, and in the log as it begins', async () => {
   const { state, agent } = machine();
   const one = agent();
   for (const is of [undefined, undefined, OLD, undefined]) {
