@@ -755,6 +755,31 @@ test('a right to watch that is missing for a moment is used when it is there', a
   );
 });
 
+test('a right to watch that was taken away is not asked for at the pace of those that had it', async () => {
+  const world = attachmentWorld();
+  for (const one of [ONE, TWO]) {
+    world.stand(one);
+    world.attach(one);
+  }
+  const { attachment } = world.begin();
+  await world.clock.go(10 * SECOND_MS);
+  world.store.instead = (method, path) =>
+    (method === 'GET' || method === 'WATCH') && path.startsWith(`${ATTACHMENTS}?`)
+      ? refusal(403, 'the role was taken away')
+      : undefined;
+  world.stand(THREE);
+  world.attach(THREE);
+  attachment.look();
+  const name = attachmentNameOf(THREE, NODE);
+  const tries = () =>
+    world.store.asked.filter((one) => one.startsWith(`GET ${ATTACHMENTS}?`) && one.includes(name)).length;
+  await world.clock.go(700 * SECOND_MS);
+  const before = tries();
+  assert.ok(before > 0);
+  await world.clock.go(1_800 * SECOND_MS);
+  assert.ok(tries() - before <= 4, `${tries() - before} tries in half an hour`);
+});
+
 test('a Node that stays as it is for minutes is touched, and the controller hears of it', async () => {
   const world = attachmentWorld();
   world.begin();
