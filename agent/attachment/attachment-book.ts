@@ -265,7 +265,7 @@ class Follower {
       this.#watch = undefined;
       return this.#watchLater();
     }
-    if (objects !== undefined) this.#noteRight();
+    if (objects !== undefined && trouble === undefined) this.#noteRight();
     const [seen] = objects?.values() ?? [];
     if (versionOf(seen) === this.#watched) return;
     this.#watched = versionOf(seen);
