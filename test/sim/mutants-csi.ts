@@ -146,7 +146,7 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'publishes an inline volume over what is left of the one that its driver has ended',
-    seed: 143,
+    seed: 179,
     caughtBy: ['INV-11'],
     make: () => publishesOverWhatWasEnded,
   },

@@ -68,7 +68,7 @@ const goesByTheWall: Mutation = { ...withHost((host) => ({ nowMs: () => host.wal
 export const LATE_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes an attachment that was made anew for the one of before',
-    seed: 127,
+    seed: 225,
     caughtBy: ['FN-01'],
     make: () => takesAttachmentsByName,
   },

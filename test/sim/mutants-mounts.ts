@@ -99,7 +99,7 @@ export const MOUNT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'removes the papers of a block volume whose stage somebody hides',
-    seed: 109,
+    seed: 43,
     caughtBy: ['liveness', 'foreign'],
     make: () => seesNoCoverBesidePapers,
   },

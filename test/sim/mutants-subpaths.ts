@@ -42,7 +42,7 @@ export const SUBPATH_MUTANTS: readonly Mutant[] = [
   { name: 'takes a volume down while parts of it are bound', caughtBy: ['DL-04'], make: () => leavesBinds },
   {
     name: 'binds what lies below a mount that is gone',
-    seed: 72,
+    seed: 108,
     caughtBy: ['liveness', 'stability'],
     make: () => bindsBelowLostMounts,
   },

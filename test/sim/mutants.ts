@@ -125,7 +125,7 @@ const mountsTwice: Mutation = withHost((host) => ({
 const LADDER_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes a failure of unknown effect for one that did nothing',
-    seed: 30,
+    seed: 37,
     caughtBy: ['INV-1', 'INV-2', 'order', 'liveness', 'stability'],
     make: () => ignoresUnknownEffects,
   },
@@ -134,7 +134,7 @@ const LADDER_MUTANTS: readonly Mutant[] = [
     caughtBy: ['INV-15', 'INV-3'],
     make: () => opensTheGateEarly,
   },
-  { name: 'takes unknown for unwanted', seed: 60, caughtBy: ['INV-3'], make: () => takesUnknownForUnwanted },
+  { name: 'takes unknown for unwanted', seed: 63, caughtBy: ['INV-3'], make: () => takesUnknownForUnwanted },
   {
     name: 'does not ask again when its turn comes',
     seed: 103,
