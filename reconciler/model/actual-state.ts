@@ -244,6 +244,11 @@ export function isBegun(presence: Presence): boolean {
   return presence.kind === 'unsure' && presence.because === 'begun';
 }
 
+/** `unsure` since a restart: found, and neither proven nor begun by us. */
+export function isRestarted(presence: Presence): boolean {
+  return presence.kind === 'unsure' && presence.because === 'restart';
+}
+
 /** Not there, as far as was known before whatever is being done now. */
 export function wasAbsent(presence: Presence): boolean {
   return presence.kind === 'absent' || isBegun(presence);

@@ -19,6 +19,7 @@ import {
   mountLeft,
   type Presence,
   PRESENT,
+  isRestarted,
   RESTARTED,
   untoldPlace,
   type VolumeOutcome,
@@ -287,11 +288,6 @@ function afterFailure(
   const was = presenceOf(before, operation);
   // Found on disk while the operation ran: it was there before, and only we did not know.
   return was.kind === 'absent' && isRestarted(presenceOf(now, operation)) ? RESTARTED : was;
-}
-
-/** `unsure` since a restart: found, and neither proven nor begun by us. */
-function isRestarted(presence: Presence): boolean {
-  return presence.kind === 'unsure' && presence.because === 'restart';
 }
 
 function withPublication(volume: ActualVolume, entry: ActualPublication): ActualVolume {

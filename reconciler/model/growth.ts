@@ -1,7 +1,7 @@
 /** When a volume is grown on this node (CSI NodeExpandVolume; KEP-531, KEP-1790). Pure. */
 import type { Needs } from '../../plugins/plugin.ts';
 import { type Bytes, isMoreThan } from '../../plugins/volume.ts';
-import type { ActualVolume } from './actual-state.ts';
+import { type ActualVolume, isRestarted } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
 /**
@@ -20,8 +20,8 @@ export function isGrowthDue(
   if (has === undefined || !isMoreThan(size.bytes, has) || isRefused(actual, size.bytes)) return 'no';
   const published = [...actual.publications.values()];
   if (published.some(({ presence }) => presence.kind === 'present')) return 'beside';
-  // No pod has anything either of what stood before a reboot.
-  const isUsed = published.some(({ untold }) => untold !== true);
+  // No pod has anything either of what stood before a reboot; one that is being set up may have it.
+  const isUsed = published.some(({ untold, presence }) => untold !== true || !isRestarted(presence));
   return !isUsed && needs.stage && actual.staged.kind === 'present' ? 'first' : 'no';
 }
 
