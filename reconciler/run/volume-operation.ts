@@ -38,15 +38,16 @@ function setbackKey(operation: Operation): string {
 
 /** What stands again was not taken down in vain; and what keeps a disk attached may have been what is unstaged now. */
 function ends(operation: Operation): readonly EndedSetback[] {
-  switch (operation.kind) {
+  const { kind, volume } = operation;
+  switch (kind) {
     case 'attach':
-      return [{ key: 'down/detach', extent: 'all' }];
+      return [{ key: setbackKey({ kind: 'detach', volume }), extent: 'all' }];
     case 'stage':
-      return [{ key: 'down/unstage', extent: 'all' }];
+      return [{ key: setbackKey({ kind: 'unstage', volume }), extent: 'all' }];
     case 'publish':
-      return [{ key: `down/${operation.publication}`, extent: 'all' }];
+      return [{ key: setbackKey({ ...operation, kind: 'unpublish' }), extent: 'all' }];
     case 'unstage':
-      return [{ key: 'down/detach', extent: 'timed' }];
+      return [{ key: setbackKey({ kind: 'detach', volume }), extent: 'timed' }];
     default:
       return [];
   }
