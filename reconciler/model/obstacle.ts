@@ -1,6 +1,6 @@
 /** Every wait has a reason: the one current obstacle of each publication or volume that is not where it should be. */
 import { assertNever, type Failure, type FailureCode } from '../../mount/failure.ts';
-import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import type { PublicationKey, PublicationSpec, VolumeId } from '../../plugins/volume.ts';
 import type { OperationKind } from './operation.ts';
 import type { ToldStep } from './told-step.ts';
 
@@ -75,4 +75,9 @@ export function waitMessage({ kind, failure }: Pick<Wait, 'kind' | 'failure'>, p
     default:
       return assertNever(kind);
   }
+}
+
+/** The pod of a place, as a reason names it; of one that was found on disk only the uid is known. */
+export function podName({ pod }: PublicationSpec): string {
+  return pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`;
 }

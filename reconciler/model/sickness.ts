@@ -9,6 +9,7 @@ import {
   type VolumeOutcome,
 } from './actual-state.ts';
 import { type Operation, publicationOf } from './operation.ts';
+import { podName } from './obstacle.ts';
 
 /** After an operation: what it ran into, or that what it set up or took down is another one now. */
 export function noteSickness(
@@ -69,9 +70,7 @@ export function deadStageFailure(
   const failure = known?.sickness?.failure;
   if (known === undefined || failure === undefined || !isStageDead(known)) return undefined;
   if (known.publications.get(place)?.presence.kind === 'present') return undefined;
-  const pods = [...known.publications.values()]
-    .filter(keepsDead)
-    .map(({ spec: { pod } }) => (pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`));
+  const pods = [...known.publications.values()].filter(keepsDead).map(({ spec }) => podName(spec));
   if (pods.length === 0)
     return { ...failure, message: `${failure.message}; no pod has it: it is taken down first` };
   const users = pods.join(', ');

@@ -23,7 +23,7 @@ import {
 import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
 import { isContextOther, isNodeOther } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
-import { type Wait, waitMessage } from './obstacle.ts';
+import { podName, type Wait, waitMessage } from './obstacle.ts';
 import { isSurplus } from './single-pod.ts';
 import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
 
@@ -225,10 +225,6 @@ function unservedFailure(desired: DesiredVolume, known: ActualVolume): Failure |
   const users = [...publications.values()].map(({ spec: place }) => podName(place)).join(', ');
   const message = `${howOtherwise(desired, spec, field)}: delete the pods that use it first (${users})`;
   return { code: 'volume-in-use', message, effect: 'none', blocker: users };
-}
-
-function podName({ pod }: PublicationSpec): string {
-  return pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`;
 }
 
 /** What an attachment says may be confidential, and is not told. */
