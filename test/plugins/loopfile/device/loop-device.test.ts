@@ -2,7 +2,18 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -95,4 +106,47 @@ test('a device that has another file by now is not taken from whoever has it, no
   await detachLoopDevice(its);
   assert.deepEqual((await findLoopDevices(other.path, other)).attached, []);
   await detachLoopDevice(its);
+});
+
+/** The device that is given out next, held as a mount holds it: it has no file, and the kernel gives it none. */
+async function holdNext(t: TestContext, file: BackingFile): Promise<string> {
+  for (let tries = 1; tries <= 21; tries += 1) {
+    const device = await attachLoopDevice(file);
+    const { path, name } = device;
+    await detachLoopDevice(device);
+    const held = openSync(path, constants.O_RDWR | constants.O_EXCL);
+    if (!existsSync(`/sys/block/${name}/loop/backing_file`)) {
+      t.after(() => closeSync(held));
+      return path;
+    }
+    // Somebody else on the machine was faster; it is not kept from mounting what it has.
+    closeSync(held);
+  }
+  return assert.fail('the device was not free');
+}
+
+test('a device without a file that the kernel gives none is passed over', { skip }, async (t) => {
+  const [one] = twins(t);
+  const path = await holdNext(t, one);
+  const device = await attachLoopDevice(one);
+  t.after(() => detachLoopDevice(device));
+  assert.notEqual(device.path, path);
+  assert.deepEqual(
+    (await findLoopDevices(one.path, one)).attached.map((found) => found.path),
+    [device.path],
+  );
+});
+
+test('a file that no device can show is told in the words of losetup, after few attempts', {
+  skip,
+}, async (t) => {
+  const [one] = twins(t);
+  rmSync(one.path);
+  const count = await processesOf(async () => {
+    await assert.rejects(attachLoopDevice(one), {
+      code: 13,
+      message: /^losetup .* ended with 1: .*data\.img/,
+    });
+  });
+  assert.ok(count <= 4, `${count} processes`);
 });
