@@ -57,18 +57,24 @@ export async function findLoopDevices(path: string, file: BackingFile | undefine
 }
 
 const ATTACH_ATTEMPTS_MAX = 16;
+/** Where so many devices without a file get none, it is not for the devices' sake. */
+const REFUSED_DEVICES_MAX = 8;
 
 /**
  * Attaches `file` to a free loop device. The number is chosen here and given to losetup: when somebody else is faster
- * the kernel refuses and the next number is tried.
+ * the kernel refuses and the next number is tried. So it is where a device shows no file and yet gets none (EBUSY): the
+ * kernel is still taking its last one away, or somebody holds it.
  */
 export async function attachLoopDevice(file: BackingFile): Promise<LoopDevice> {
+  const refused = new Set<string>();
   for (let attempt = 0; attempt < ATTACH_ATTEMPTS_MAX; attempt += 1) {
-    const name = await freeName();
+    const name = await freeName(refused);
     const answer = await ask('losetup', ['--', `/dev/${name}`, file.path]);
     const device = await usedDevice(name);
     if (answer.exitCode !== 0) {
       if (device !== undefined) continue;
+      refused.add(name);
+      if (refused.size < REFUSED_DEVICES_MAX) continue;
       throw status('INTERNAL', `losetup /dev/${name} ended with ${answer.exitCode}: ${answer.complaint}`);
     }
     if (device !== undefined && (await shows(device, file))) return device;
@@ -137,10 +143,11 @@ async function usedDevice(name: string): Promise<UsedDevice | undefined> {
 }
 
 /** The lowest name without a file, existing or not: losetup makes a device that is named to it. */
-async function freeName(): Promise<string> {
+async function freeName(refused: ReadonlySet<string>): Promise<string> {
   const used = new Set((await usedDevices()).map((device) => device.name));
   for (let number = 0; ; number += 1) {
-    if (!used.has(`loop${number}`)) return `loop${number}`;
+    const name = `loop${number}`;
+    if (!used.has(name) && !refused.has(name)) return name;
   }
 }
 
