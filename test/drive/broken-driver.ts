@@ -53,6 +53,8 @@ export const FAULTS = {
 
 export type Fault = keyof typeof FAULTS;
 
+export const DRIVER = 'broken.mooring.dev';
+
 const CALL_MS = 300_000;
 const TOOL_MS = 120_000;
 const NOT_FOUND = 5;
@@ -381,7 +383,7 @@ async function main(): Promise<void> {
     endpoint: inner,
     registry: undefined,
     nodeId: 'node-1',
-    name: 'broken.mooring.dev',
+    name: DRIVER,
     attach: values.attach || values.fault === 'attach-anywhere',
     defaultFs: 'ext4',
     bootId: (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim(),
@@ -396,10 +398,14 @@ async function main(): Promise<void> {
       definition: IdentityService,
       implementation: { ...identity, ...brokenIdentity(values.fault, identity) },
     },
-    {
-      definition: ControllerService,
-      implementation: { ...controller, ...brokenController(values.fault, controller) },
-    },
+    ...(values.fault === 'controller-elsewhere'
+      ? []
+      : [
+          {
+            definition: ControllerService,
+            implementation: { ...controller, ...brokenController(values.fault, controller) },
+          },
+        ]),
     { definition: NodeService, implementation: { ...node, ...brokenNode(values.fault, node) } },
   ]);
 }

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { openPool } from '../../plugins/loopfile/pool/pool.ts';
+import { createVolumeCommand } from '../../plugins/loopfile/volume-command.ts';
 import { detachLoopDevices, loopDevicesBelow } from '../demo/machine.ts';
 import { cannotRun } from '../plugins/loopfile/world.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
-import { type Fault, FAULTS } from './broken-driver.ts';
-import { createDriveWorld, troubles } from './drive-world.ts';
+import { DRIVER, type Fault, FAULTS } from './broken-driver.ts';
+import { createDriveWorld, troubles, verdictOf } from './drive-world.ts';
 
 const skip = inPrivateNamespace() || cannotRun('losetup', 'mkfs.ext4', 'resize2fs');
 /** Duties that are about something else: a planted fault is named by its own duty and not by everything. */
@@ -65,6 +68,27 @@ test('a driver that looks at the form of a handle first is asked with one that i
     assert.deepEqual(troubles(report), []);
     const [errors] = report.verdicts;
     assert.equal(errors?.kind, 'pass');
+  } finally {
+    world.close();
+  }
+});
+
+test('a node plugin that says CONTROLLER_SERVICE, and whose controller serves another socket, passes', {
+  skip,
+  timeout: 600_000,
+}, async () => {
+  const world = createDriveWorld();
+  try {
+    const pool = await openPool(join(world.directory, 'pool'), undefined);
+    const wish = { driver: DRIVER, name: 'given', size: '16Mi', fsType: 'ext4', yaml: false } as const;
+    const handle = (await createVolumeCommand(pool, wish)).trim();
+    const only = ['identity', 'node-info', 'capabilities', 'publish', 'volume-context'];
+    const report = await world.run(world.broken('controller-elsewhere'), { only, volumeHandles: [handle] });
+    assert.deepEqual(troubles(report), []);
+    assert.equal(verdictOf(report, 'capabilities'), 'pass');
+    assert.deepEqual(report.verdicts.find(({ duty }) => duty === 'capabilities')?.remarks, [
+      'CONTROLLER_SERVICE, but no controller at this socket: attaching and making volumes is not tried',
+    ]);
   } finally {
     world.close();
   }
