@@ -1,7 +1,13 @@
 /** What is asked of a driver before it is driven: whether it is ready, and what it says that it can do. */
 import { numbersOf } from './oracle/oracle-nature.ts';
 import type { DriverProcess } from './rig/driver-child.ts';
-import { type Answer, answerText, createDriverClient, type DriverClient } from './rig/driver-client.ts';
+import {
+  type Answer,
+  answerText,
+  codeOf,
+  createDriverClient,
+  type DriverClient,
+} from './rig/driver-client.ts';
 import { CLOCK, inodeOf, kindOf, pause } from './rig/machine.ts';
 import type { DriverFacts } from './rig/rig.ts';
 import { fail, ok, type Result } from '../../mount/failure.ts';
@@ -66,7 +72,9 @@ export async function readFacts(client: DriverClient): Promise<Result<DriverFact
   const controller = hasController
     ? await client.call(ControllerService.controllerGetCapabilities, {})
     : undefined;
-  if (controller?.ok === false) return unanswered('ControllerGetCapabilities', controller);
+  // A driver is one name with several sockets: its identity says the same at each, whatever is served there.
+  const isElsewhere = controller?.ok === false && controller.code === codeOf('UNIMPLEMENTED');
+  if (controller?.ok === false && !isElsewhere) return unanswered('ControllerGetCapabilities', controller);
   const constrained = services.has(Service.VOLUME_ACCESSIBILITY_CONSTRAINTS);
   return ok({
     name: info.reply.name,
@@ -78,7 +86,8 @@ export async function readFacts(client: DriverClient): Promise<Result<DriverFact
       ),
     ),
     node: numbersOf(node.reply, 'rpc'),
-    controller: controller === undefined ? new Set<number>() : numbersOf(controller.reply, 'rpc'),
+    servesController: controller?.ok === true,
+    controller: controller?.ok === true ? numbersOf(controller.reply, 'rpc') : new Set<number>(),
     nodeId: here.reply.nodeId,
     topology: constrained ? here.reply.accessibleTopology?.segments : undefined,
   });

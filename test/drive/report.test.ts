@@ -32,6 +32,7 @@ function report(...verdicts: readonly Verdict[]): DriveReport {
     services: none,
     expansion: none,
     node: new Set([1]),
+    servesController: false,
     controller: none,
     topology: undefined,
   };

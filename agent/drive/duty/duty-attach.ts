@@ -2,6 +2,7 @@
 import {
   ControllerPublishVolumeRequest,
   ControllerService,
+  PluginCapability_Service_Type as Service,
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { type Duty, expectCode, expectOk } from './duty.ts';
 import type { Life } from '../rig/life.ts';
@@ -14,6 +15,8 @@ const MAP_BYTES_MAX = 4_096;
 
 async function attach(life: Life, notes: Notes): Promise<void> {
   const { rig } = life;
+  if (rig.facts.services.has(Service.CONTROLLER_SERVICE) && !rig.facts.servesController)
+    return notes.skip('the driver claims CONTROLLER_SERVICE and does not serve it at this socket');
   if (!attachesOf(rig)) return notes.skip('the driver does not claim PUBLISH_UNPUBLISH_VOLUME');
   const volume = await life.volume(notes);
   if (volume === undefined) return;

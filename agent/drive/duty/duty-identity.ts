@@ -89,8 +89,7 @@ async function capabilities({ rig }: Life, notes: Notes): Promise<void> {
     const node = await rig.client.call(NodeService.nodeGetCapabilities, {});
     if (!expectOk(notes, 'NodeGetCapabilities', node)) return undefined;
     remarkUnknown(notes, 'rpc', node.reply, Node);
-    if (!rig.facts.services.has(Service.CONTROLLER_SERVICE))
-      return JSON.stringify([...numbersOf(node.reply, 'rpc')].sort());
+    if (!rig.facts.servesController) return JSON.stringify([...numbersOf(node.reply, 'rpc')].sort());
     const controller = await rig.client.call(ControllerService.controllerGetCapabilities, {});
     if (!expectOk(notes, 'ControllerGetCapabilities', controller)) return undefined;
     remarkUnknown(notes, 'rpc', controller.reply, Controller);

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import {
   ControllerService,
   NodeServiceCapability_RPC_Type as Node,
-  PluginCapability_Service_Type as Service,
   ValidateVolumeCapabilitiesRequest,
   VolumeCapability_AccessMode_Mode as Mode,
 } from '../../../plugins/csi/wire/generated/csi.ts';
@@ -178,7 +177,7 @@ async function volumeContext(life: Life, notes: Notes): Promise<void> {
       );
     }
   }
-  if (rig.facts.services.has(Service.CONTROLLER_SERVICE)) await validate(life, notes, volume);
+  if (rig.facts.servesController) await validate(life, notes, volume);
   if (rig.facts.node.has(Node.STAGE_UNSTAGE_VOLUME))
     expectOk(notes, 'NodeStageVolume with the context as it was given', await life.stage(volume));
   const target = await life.newTarget();

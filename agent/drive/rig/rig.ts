@@ -18,6 +18,9 @@ export interface DriverFacts {
   /** PluginCapability.VolumeExpansion. */
   readonly expansion: ReadonlySet<number>;
   readonly node: ReadonlySet<number>;
+  /** False, too, where CONTROLLER_SERVICE is said and the controller has another socket. */
+  readonly servesController: boolean;
+  /** Empty without a controller at this socket. */
   readonly controller: ReadonlySet<number>;
   readonly nodeId: string;
   readonly topology: StringMap | undefined;
