@@ -105,8 +105,13 @@ test('another volume does not get the place of one that somebody still has', asy
   const why = reconciler.obstacles().find(({ volume }) => volume === next.spec.id);
   assert.deepEqual([why?.operation, why?.code], ['publish', 'volume-held']);
   assert.match(why?.message ?? '', /the place is that of volume pv-data .*data.* still/);
+  const stays = reconciler.obstacles().find(({ volume }) => volume !== next.spec.id);
+  assert.match(stays?.message ?? '', /^the pod has another volume in its place, and somebody still has this one/);
+  // An operator's word is about a pod that is not wanted any more.
+  assert.doesNotMatch(stays?.message ?? '', /--force/);
   say(ok([]));
-  await host.advance(130_000);
+  // It is looked again each second, and who waits for the place has it at once.
+  await host.advance(1_500);
   assert.deepEqual([published().length, unpublished()], [2, 1]);
 });
 
