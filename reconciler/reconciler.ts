@@ -256,6 +256,7 @@ class VolumeReconciler implements Reconciler {
     this.#watch.resync.changed(operation.volume);
     for (const id of [operation.volume, ...waitingFor(operation, this.#belief)]) this.#queue.touch(id);
     this.#watch.reconstructGate.ended();
+    this.#watch.holders.ended(operation);
     this.#whenEnded();
   }
 

@@ -29,7 +29,7 @@ export interface VolumeWatch {
   readonly resync: Pick<Resync, 'start' | 'changed'>;
   readonly lookout: Pick<Lookout, 'begun' | 'ended'>;
   readonly quarantineControl: QuarantineControl;
-  readonly holders: Pick<HolderWatch, 'look'>;
+  readonly holders: Pick<HolderWatch, 'look' | 'ended'>;
   /** What is said about who has what is left of a pod. */
   readonly releases: Pick<HolderWatch, 'released' | 'forceRelease' | 'noteWish'>;
   readonly reconstructGate: Pick<ReconstructGate, 'take' | 'gateOf' | 'ended'>;

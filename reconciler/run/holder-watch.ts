@@ -6,7 +6,7 @@
 import { fail, type Failure, type Result } from '../../mount/failure.ts';
 import { holderText, type PlaceHolder } from '../../mount/holder/place-holder.ts';
 import type { AbsolutePath, Cancel, Host } from '../../mount/host.ts';
-import { isDevice, isOrphan, nameOf } from '../../plugins/kinds/volume-questions.ts';
+import { isDevice, isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import {
@@ -20,6 +20,7 @@ import type { BeliefView } from '../model/belief.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
 import type { DesiredState } from '../model/desired-state.ts';
 import { isBeside, type Operation } from '../model/operation.ts';
+import { createTakenPlaces, type TakenPlaces } from './taken-places.ts';
 
 export interface HolderWatchParts {
   readonly host: Pick<Host, 'findPlaceHolders' | 'nowMs' | 'timer'>;
@@ -38,6 +39,8 @@ export interface HolderWatch {
   look(operation: Operation): Promise<Failure | undefined> | undefined;
   /** The runtime's word that the containers of the pod have ended: it is looked again at once. */
   released(pod: PodUid): void;
+  /** It is over; who waits for its place is told. */
+  ended(operation: Operation): void;
   /**
    * An operator's word: what is left of the pod goes, whoever has it. Until nothing is left, it is wanted again, or the
    * agent ends.
@@ -77,6 +80,7 @@ export function createHolderWatch(parts: HolderWatchParts): HolderWatch {
   const watch = new Watch(parts);
   return {
     look: (operation) => watch.look(operation),
+    ended: (operation) => watch.ended(operation),
     released: (pod) => watch.released(pod),
     forceRelease: (pod) => watch.forceRelease(pod),
     noteWish: () => watch.noteWish(),
@@ -86,12 +90,14 @@ export function createHolderWatch(parts: HolderWatchParts): HolderWatch {
 
 class Watch implements HolderWatch {
   readonly #parts: HolderWatchParts;
+  readonly #takenPlaces: TakenPlaces;
   readonly #answers = new Map<AbsolutePath, Answer>();
   /** The places that somebody had when they were to go, with what was told of it. */
   readonly #held = new Map<AbsolutePath, { readonly volume: VolumeId; readonly told: string }>();
   /** Since when nothing but copies was found. */
   readonly #copiedSinceMs = new Map<AbsolutePath, number>();
   readonly #forced = new Set<PodUid>();
+  #wanted: { readonly state: DesiredState; readonly pods: ReadonlySet<PodUid> } | undefined;
   #pass: Promise<void> | undefined;
   #costMs = 0;
   #cancel: Cancel | undefined;
@@ -99,6 +105,7 @@ class Watch implements HolderWatch {
 
   constructor(parts: HolderWatchParts) {
     this.#parts = parts;
+    this.#takenPlaces = createTakenPlaces(parts);
   }
 
   look(operation: Operation): Promise<Failure | undefined> | undefined {
@@ -110,7 +117,7 @@ class Watch implements HolderWatch {
       const path = layout.mountPoint(wanted.spec, place.spec);
       // Whoever is given it now was not there when it was looked the last time.
       this.#answers.delete(path);
-      const taken = this.#whyTaken(wanted.spec.id, operation.publication, path);
+      const taken = this.#takenPlaces.why(wanted.spec.id, operation.publication, path);
       return taken && Promise.resolve(taken);
     }
     if (operation.kind !== 'unpublish' || isBeside(operation)) return undefined;
@@ -121,17 +128,8 @@ class Watch implements HolderWatch {
     return place === undefined || this.#forced.has(place.pod.uid) ? undefined : this.#why(place);
   }
 
-  /** A place is called after the PersistentVolume, and one made anew under its name is another volume. */
-  #whyTaken(id: VolumeId, key: PublicationKey, path: AbsolutePath): Failure | undefined {
-    const { belief, layout } = this.#parts;
-    const other = belief.ofPod(podOf(key)).find(({ spec, publications }) => {
-      const known = publications.get(key)?.spec;
-      return spec.id !== id && known !== undefined && layout.mountPoint(spec, known) === path;
-    });
-    if (other === undefined || isOrphan(other.spec)) return undefined;
-    const { spec } = other;
-    const message = `the place is that of volume ${nameOf(spec)} (${spec.id}) still, until nobody has that any more`;
-    return { code: 'volume-held', message, effect: 'none', blocker: spec.id };
+  ended(operation: Operation): void {
+    this.#takenPlaces.ended(operation);
   }
 
   released(pod: PodUid): void {
@@ -147,12 +145,9 @@ class Watch implements HolderWatch {
   }
 
   noteWish(): void {
-    if (this.#forced.size === 0) return;
-    const { belief, desired } = this.#parts;
-    const wanted = [...desired().volumes.values()].flatMap(({ publications }) => [...publications.keys()]);
-    const again = new Set(wanted.map(podOf));
+    const { belief } = this.#parts;
     for (const pod of this.#forced)
-      if (again.has(pod) || belief.ofPod(pod).length === 0) this.#forced.delete(pod);
+      if (this.#isWanted(pod) || belief.ofPod(pod).length === 0) this.#forced.delete(pod);
   }
 
   stop(): void {
@@ -224,9 +219,10 @@ class Watch implements HolderWatch {
     if (isCopied && nowMs - sinceMs >= COPY_HOLD_MS) return undefined;
     const name = pod.name === '' ? pod.uid : `${pod.namespace}/${pod.name}`;
     const bound = isCopied ? `, at most ${COPY_HOLD_MS / 1_000} s` : '';
-    const message =
-      `the pod is not wanted any more, and somebody still has the volume: it stays until he has ended${bound}, ` +
-      `or for "mooring release ${name} --force"`;
+    const message = this.#isWanted(pod.uid)
+      ? `the pod does not want this volume any more, and somebody still has it: it stays until he has ended${bound}`
+      : `the pod is not wanted any more, and somebody still has the volume: it stays until he has ended${bound}, ` +
+        `or for "mooring release ${name} --force"`;
     const blocker = all.map(holderText).join(', ').slice(0, BLOCKER_LENGTH_MAX);
     return { code: 'volume-held', message, effect: 'none', blocker };
   }
@@ -263,6 +259,16 @@ class Watch implements HolderWatch {
       this.#parts.onChanged(volume);
     }
     this.#lookAgainLater();
+  }
+
+  /** An operator's word is heard of no such pod: the next one would find its volumes gone from under it. */
+  #isWanted(pod: PodUid): boolean {
+    const state = this.#parts.desired();
+    if (this.#wanted?.state !== state) {
+      const keys = [...state.volumes.values()].flatMap(({ publications }) => [...publications.keys()]);
+      this.#wanted = { state, pods: new Set(keys.map(podOf)) };
+    }
+    return this.#wanted.pods.has(pod);
   }
 
   /** All that stands and is not wanted, as far as anybody could have it. */

@@ -106,7 +106,10 @@ test('another volume does not get the place of one that somebody still has', asy
   assert.deepEqual([why?.operation, why?.code], ['publish', 'volume-held']);
   assert.match(why?.message ?? '', /the place is that of volume pv-data .*data.* still/);
   const stays = reconciler.obstacles().find(({ volume }) => volume !== next.spec.id);
-  assert.match(stays?.message ?? '', /^the pod has another volume in its place, and somebody still has this one/);
+  assert.match(
+    stays?.message ?? '',
+    /^the pod does not want this volume any more, and somebody still has it/,
+  );
   // An operator's word is about a pod that is not wanted any more.
   assert.doesNotMatch(stays?.message ?? '', /--force/);
   say(ok([]));
