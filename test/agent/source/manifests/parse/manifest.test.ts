@@ -222,3 +222,37 @@ test('an unquoted scalar is what Kubernetes takes it for, octal included, and ot
   ];
   for (const [text, meaning] of meanings) assert.equal(resolvePlainScalar(text), meaning, text);
 });
+
+/** By what is written: where it is, and what would be right. */
+const MISSPELT: readonly (readonly [change: readonly [string, string], field: string, right: string])[] = [
+  [['emptyDir', 'emptydir'], 'spec.volumes[0].emptydir', 'emptyDir'],
+  [['readOnly: true}}', 'readonly: true}}'], 'spec.volumes[1].persistentVolumeClaim.readonly', 'readOnly'],
+  [['ReadOnly: false', 'readonly: false'], 'spec.containers[0].volumeMounts[0].readonly', 'readOnly'],
+  [['securityContext', 'securitycontext'], 'spec.securitycontext', 'securityContext'],
+  [['apiVersion', 'apiversion'], 'apiversion', 'apiVersion'],
+];
+const SPELT = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {Example.com/name: x, Name: y}, labels: {Namespace: z, UID: "1"}}
+spec:
+  Tty: null
+  volumes:
+    - {name: cache, emptyDir: {medium: Memory}}
+    - {name: data, persistentVolumeClaim: {claimName: data, readOnly: true}}
+  containers:
+    - name: main
+      volumeMounts: [{name: data, mountPath: /data, ReadOnly: false}, {name: cache, mountPath: /cache}]
+  securityContext: {fsGroup: 1000}
+`;
+
+test('a field in other capitals is refused with its right name: Kubernetes drops it without a word', () => {
+  const right = SPELT.replace('ReadOnly', 'readOnly');
+  assert.equal(readManifestFile('web.yaml', Buffer.from(right), LIMITS).objects.length, 1);
+  for (const [[written, instead], field, meant] of MISSPELT) {
+    const text = SPELT.replace(written, instead).replace('ReadOnly', 'readOnly');
+    const { objects, rejected } = readManifestFile('web.yaml', Buffer.from(text), LIMITS);
+    assert.deepEqual([objects, rejected[0]?.field], [[], field]);
+    assert.match(rejected[0]?.message ?? '', new RegExp(`^is no field; did you mean "${meant}"\\?`));
+  }
+});
