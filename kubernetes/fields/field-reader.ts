@@ -13,6 +13,8 @@ export interface Problem {
 export const PROBLEMS_MAX = 16;
 const SHOWN_BYTES_MAX = 64;
 const PLAIN_KEY = /^[A-Za-z0-9_/-]{1,64}$/;
+/** A field of an API, and no key that somebody chose, as of an annotation. */
+const FIELD_NAME = /^[a-z][A-Za-z]*$/;
 
 /** The name of a key below a field: `spec.volumes`, or `data["a.b"]` for a key that is not plain. */
 export function fieldBelow(field: string, key: string): string {
@@ -27,7 +29,8 @@ export function quoted(text: string): string {
 
 /**
  * Reading never throws and never stops: each method answers a value of its type, and a place that does not hold one
- * leaves a problem behind. `null` is the same as absent, as in Kubernetes; unknown fields are ignored.
+ * leaves a problem behind. `null` is the same as absent, as in Kubernetes; unknown fields are ignored, but for those
+ * that are a known one in other capitals: of `readonly` Kubernetes says no word, and what was to be read is written.
  */
 export class FieldReader {
   readonly field: string;
@@ -35,6 +38,8 @@ export class FieldReader {
   readonly #problems: Problem[];
   /** Values below here are never shown. */
   readonly #hidden: boolean;
+  /** The keys of the mapping by their names in small letters. */
+  #lowerCased: ReadonlyMap<string, string> | undefined;
 
   constructor(value: unknown, field: string, problems: Problem[], hidden = false) {
     this.field = field;
@@ -71,7 +76,9 @@ export class FieldReader {
   /** The child under a key; absent when this place is absent. */
   key(name: string): FieldReader {
     const mapping = this.#mapping();
-    const value = mapping !== undefined && Object.hasOwn(mapping, name) ? mapping[name] : undefined;
+    const isThere = mapping !== undefined && Object.hasOwn(mapping, name);
+    if (mapping !== undefined && !isThere) this.#refuseInOtherCase(mapping, name);
+    const value = isThere ? mapping[name] : undefined;
     return new FieldReader(value, fieldBelow(this.field, name), this.#problems, this.#hidden);
   }
 
@@ -145,6 +152,15 @@ export class FieldReader {
     if (!Number.isInteger(value) || Number.isSafeInteger(value)) return String(value);
     this.refuse(`${this.shown()} is too large to be exact; put it in quotes`);
     return undefined;
+  }
+
+  #refuseInOtherCase(mapping: Readonly<Record<string, unknown>>, name: string): void {
+    if (!FIELD_NAME.test(name)) return;
+    this.#lowerCased ??= new Map(Object.keys(mapping).map((key) => [key.toLowerCase(), key]));
+    const written = this.#lowerCased.get(name.toLowerCase());
+    if (written === undefined || (mapping[written] ?? undefined) === undefined) return;
+    const field = fieldBelow(this.field, written);
+    new FieldReader(undefined, field, this.#problems).refuse(`is no field; did you mean "${name}"?`);
   }
 
   #mapping(): Readonly<Record<string, unknown>> | undefined {
