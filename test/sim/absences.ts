@@ -105,7 +105,7 @@ export class Absences {
     const { life, plan, time, world } = this.#sim;
     const [first] = life?.listings ?? [];
     if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
-    if (life?.listings.some(({ kept, shown }) => kept.has(uid) || shown?.has(uid)) === true) return;
+    if (this.#isShown(uid) || life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
     // Whoever is held by then: the place had gone already, and no pod was told of it since.
     if (world.told.isGivenBack(path)) return;
     const sinceMs = time.nowMs() - first.atMs;
@@ -122,10 +122,15 @@ export class Absences {
     if (view === undefined || desired === undefined || origin === undefined) return;
     const wanted = new Set([...desired.volumes.values()].flatMap(podsOf));
     for (const uid of new Set([...view.reconciler.actual().values()].flatMap(podsOf))) {
-      const isLetGo = before.has(uid) && !this.#held.has(uid) && !wanted.has(uid);
+      const isLetGo = before.has(uid) && !this.#held.has(uid) && !wanted.has(uid) && !this.#isShown(uid);
       if (isLetGo && !desired.frozenPods.has(uid) && !this.#sim.world.isSucceeded(uid))
         this.#sim.violate('RS-02', `${uid} is kept no longer, and ${origin} cannot be read`);
     }
+  }
+
+  /** As what it is, over or not: what else of its source cannot be read says nothing of it. */
+  #isShown(uid: string): boolean {
+    return this.#sim.life?.listings.some(({ shown }) => shown?.has(uid)) === true;
   }
 
   /** A new process keeps whom it finds. */
