@@ -18,6 +18,7 @@ import {
   reasonsOf,
 } from '../source/manifest-keeper.ts';
 import { createMassRemovalLog } from '../source/mass-removal-log.ts';
+import { createRejectionLog } from '../source/rejection-log.ts';
 import { createMergedSources, type MergedSources } from '../source/merged-sources.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
 import { createVanishedHold } from '../source/vanished-hold.ts';
@@ -71,6 +72,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
   const republisher = createRepublisher(host, config.republishIntervalMs);
   const removalLog = createMassRemovalLog(log, host);
   const vanishedLog = createVanishedLog(log, host);
+  const rejectionLog = createRejectionLog(log);
 
   const reader = createDesiredObjectsReader({
     slices,
@@ -95,6 +97,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
     const reconciler = parts.reconciler();
     assert(reconciler !== undefined, 'the wish is read when there is something to work on it');
     removalLog.note(objects);
+    rejectionLog.note(objects);
     const held = hold.look(objects, podsStanding([...reconciler.actual().values(), ...found]));
     vanishedLog.note(objects, held);
     unresolved.note(desired.unresolved);
