@@ -660,11 +660,19 @@ test('A-013, A-037: which secret is too large, or has a wrong key, is told by th
   for (const verb of ['attach', 'stage', 'publish'] as const) {
     const [name, field] = fields[verb];
     const given = (data: Record<string, string>) => ({ ...NO_SECRETS, [name]: new Sensitive(data) });
-    const large = await made.plugin[verb](call({ secrets: given({ key: 'x'.repeat(4_094) }) }));
-    assert.match(JSON.stringify(large), new RegExp(`the secret of ${field} has 4097 bytes; CSI allows 4096`));
+    const large = await made.plugin[verb](call({ secrets: given({ key: 'x'.repeat(1_048_577) }) }));
+    const sentence = `the secret of ${field} has 1048577 bytes; a Secret has 1048576 at most`;
+    assert.match(JSON.stringify(large), new RegExp(sentence));
     const odd = await made.plugin[verb](call({ secrets: given({ 'a/b': 'x' }) }));
     assert.match(JSON.stringify(odd), new RegExp(`a key of the secret of ${field} holds`));
   }
+});
+
+test('A-013: a secret is sent as large as a Secret may be: certificates and keys have more than 4 KiB', async () => {
+  const made = await world();
+  const secret = { 'tls.crt': 'c'.repeat(4_096), 'tls.key': 'k'.repeat(1_048_576 - 4_096) };
+  accept(await made.plugin.stage(call({ secrets: { ...NO_SECRETS, stage: new Sensitive(secret) } })));
+  assert.deepEqual(sent(made, 'NodeStageVolume', NodeStageVolumeRequest)[0]?.secrets, secret);
 });
 
 test('A-012: what was set up comes down whatever its size', async () => {
