@@ -185,6 +185,11 @@ const STRING_BYTES_MAX = 128;
 const NODE_ID_BYTES_MAX = 256;
 const MAP_BYTES_MAX = 4_096;
 const MOUNT_FLAGS_BYTES_MAX = 4_096;
+/**
+ * A secret's values together, as Kubernetes bounds them (`MaxSecretSize`). CSI has 4 KiB for this map, too, and the
+ * kubelet does not ask: a key with its certificates is larger.
+ */
+const SECRET_BYTES_MAX = 1_048_576;
 const SECRET_KEY = /^[-A-Za-z0-9_.]+$/;
 
 interface Limited {
@@ -215,7 +220,7 @@ function withinLimits<Request extends Limited>(request: Request, secretField: Se
     sizeBreach('list mountOptions', bytesOf(mount?.mountFlags ?? []), MOUNT_FLAGS_BYTES_MAX) ??
     mapBreach('map volumeAttributes', withoutTokens(request.volumeContext)) ??
     mapBreach('publish context', request.publishContext ?? {}) ??
-    mapBreach(`secret of ${secretField}`, withoutTokens(request.secrets)) ??
+    secretBreach(secretField, Object.values(withoutTokens(request.secrets))) ??
     (Object.keys(withoutTokens(request.secrets)).every((key) => SECRET_KEY.test(key))
       ? undefined
       : `a key of the secret of ${secretField} holds something else than letters, digits, "-", "_" and "."`);
@@ -234,6 +239,12 @@ function stringBreach(name: string, text: string, bytesMax: number): string | un
 
 function mapBreach(name: string, map: StringMap): string | undefined {
   return sizeBreach(name, bytesOf(Object.entries(map).flat()), MAP_BYTES_MAX);
+}
+
+function secretBreach(field: SecretField, values: readonly string[]): string | undefined {
+  const bytes = bytesOf(values);
+  if (bytes <= SECRET_BYTES_MAX) return undefined;
+  return `the secret of ${field} has ${bytes} bytes; a Secret has ${SECRET_BYTES_MAX} at most`;
 }
 
 function sizeBreach(name: string, bytes: number, bytesMax: number): string | undefined {
