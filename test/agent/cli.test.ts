@@ -286,6 +286,10 @@ test('a state root that cannot be made now is told as what the kernel said, and 
   const misplaced = await run(...words, '--root', '/dev/null');
   assert.match(misplaced.err + misplaced.out, /"code":"path-wrong-kind"/);
   assert.equal(misplaced.code, 78);
+  // No file system has names so long.
+  const tooLong = await run(...words, '--root', join(folder, 'x'.repeat(300)));
+  assert.match(tooLong.err + tooLong.out, /"code":"too-large","message":"[^"]*ENAMETOOLONG/);
+  assert.equal(tooLong.code, 78);
 });
 
 test('a name that a variable left empty is wrong usage, and nobody is said to be gone', async () => {
