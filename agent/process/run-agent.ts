@@ -72,8 +72,11 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   for (const warning of launch.warnings) log.warn('configuration', { warning });
   const layout = createLayout(config.root);
   const made = launch.makeStateDirectory(layout.own);
-  if (!made.ok)
-    return refused(made.failure, isMisplaced(made.failure) ? EXIT_CODES.configuration : EXIT_CODES.failure);
+  if (!made.ok) {
+    // Too long a name stays too long.
+    const isForGood = isMisplaced(made.failure) || made.failure.code === 'too-large';
+    return refused(made.failure, isForGood ? EXIT_CODES.configuration : EXIT_CODES.failure);
+  }
   const lock = await takeInstanceLock(layout.agentLock);
   if (!lock.ok) {
     const { code } = lock.failure;
