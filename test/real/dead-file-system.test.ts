@@ -173,6 +173,28 @@ test('what one file answers says nothing of its file system, where a listing doe
   }
 });
 
+test('what goes while a listing that does not tell kinds is walked is left out of the walk', {
+  skip,
+}, async (t) => {
+  const { target, host } = await world(t);
+  mkdirSync(target);
+  const fuse = await mountFuse(target);
+  t.after(() => fuse.kill());
+  for (const name of ['one', 'two', 'three']) writeFileSync(below(target, name), '');
+  const walk = async () => {
+    const { mountId } = value(await host.mountPlaceOf(target));
+    return value(
+      await host.changeOwnership({
+        ...{ volume: 'shared', path: target, mountId, gid: 4_711, readOnly: false, policy: 'always' },
+        ...{ onProgress() {}, onWaiting() {}, isCancelled: () => false },
+      }),
+    );
+  };
+  const whole = await walk();
+  await fuse.set({ kind: 'fail', errno: ENOENT, operation: OPERATION.LOOKUP, isTerse: true });
+  assert.equal((await walk()).seen, whole.seen - 3);
+});
+
 test('a quota that is used up is a full disk', { skip }, async (t) => {
   const { target, host } = await world(t);
   mkdirSync(target);
