@@ -1,5 +1,6 @@
 /** Through a tree to any depth, children before their directory, with few open descriptors. Path brokers only. */
-import { closeSync, constants, type Dir, type Dirent, fstatSync, opendirSync, openSync } from 'node:fs';
+import { closeSync, constants, type Dir, type Dirent, fstatSync, openSync } from 'node:fs';
+import { nameOf, nextEntry, openEntries } from './directory-entries.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
 import { mountIdOf, O_PATH, openDirectoryIn, type OpenPath, openPathOf } from '../path/path-walk.ts';
@@ -24,8 +25,6 @@ export interface TreeVisit {
  * are remembered and the level is closed; the way back is `..`, which must lead to the very same directory.
  */
 const OPEN_LEVELS_MAX = 64;
-/** A batch of getdents(2); more gains nothing. */
-const ENTRIES_A_READ = 128;
 
 interface Level {
   readonly name: Buffer;
@@ -90,7 +89,7 @@ class TreeWalk {
   /** The next directory to go down into; undefined when there is none left. */
   #next({ entries, place, names }: Level): Result<Buffer | undefined> {
     if (entries === undefined || place === undefined) return ok(names.pop());
-    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
+    for (let entry = nextEntry(entries); entry !== null; entry = nextEntry(entries)) {
       const isDirectory = this.#visitEntry(place, entry);
       if (!isDirectory.ok) return isDirectory;
       if (isDirectory.value) return ok(nameOf(entry));
@@ -125,7 +124,7 @@ class TreeWalk {
     const depth = this.#levels.length;
     let entries: Dir;
     try {
-      entries = opendirSync(place.path, { encoding: 'buffer' as BufferEncoding, bufferSize: ENTRIES_A_READ });
+      entries = openEntries(place);
     } catch (error) {
       return this.#visit.refused(error, name);
     }
@@ -143,7 +142,7 @@ class TreeWalk {
   }
 
   #readAll(place: OpenPath, entries: Dir, names: Buffer[]): Result<void> {
-    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
+    for (let entry = nextEntry(entries); entry !== null; entry = nextEntry(entries)) {
       const isDirectory = this.#visitEntry(place, entry);
       if (!isDirectory.ok) return isDirectory;
       if (isDirectory.value) names.push(nameOf(entry));
@@ -218,8 +217,4 @@ export function mountIdIn(directory: OpenPath, name: Buffer): number | undefined
   } finally {
     closeSync(place.descriptor);
   }
-}
-
-function nameOf(entry: Dirent): Buffer {
-  return entry.name as unknown as Buffer;
 }

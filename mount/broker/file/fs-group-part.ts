@@ -1,5 +1,6 @@
 /** Giving a tree to a group, a part at a time; mount/agent-side/fs-group-walk.ts puts the parts together. */
-import { chmodSync, closeSync, type Dir, type Dirent, fstatSync, opendirSync } from 'node:fs';
+import { chmodSync, closeSync, type Dir, fstatSync } from 'node:fs';
+import { nameOf, nextEntry, openEntries } from './directory-entries.ts';
 import { identityOf, walkTree } from './file-walk.ts';
 import { changeDirectory, changeEntry, MODE_BITS, refuse, type Walk } from './fs-group-entry.ts';
 import { isRight } from './group-bits.ts';
@@ -11,8 +12,6 @@ import { done, fail, type Failure, ok, type Result } from '../../failure.ts';
 /** What a root has only when all of its volume is its group's. */
 const SETGID = 0o2000;
 const DIRECTORIES_MAX = 1_024;
-/** A batch of getdents(2); more gains nothing. */
-const ENTRIES_A_READ = 128;
 
 /** Does the part; `sign` is called with what was seen so far, once for each entry. */
 export function changeOwnershipPart(
@@ -100,10 +99,10 @@ function unmark(walk: Walk, place: OpenPath): void {
 
 function changeLevel(walk: Walk, place: OpenPath): readonly Uint8Array[] | undefined {
   const directories: Uint8Array[] = [];
-  const directory = openEntries(walk, place);
+  const directory = entriesOf(walk, place);
   if (directory === undefined) return directories;
   try {
-    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+    for (let entry = nextEntry(directory); entry !== null; entry = nextEntry(directory)) {
       const name = nameOf(entry);
       if (!entry.isDirectory() && !changeEntry(walk, place, name)) continue;
       directories.push(name);
@@ -148,17 +147,13 @@ function openDirectory(parent: OpenPath, name: Buffer, walk: Walk): OpenPath | u
 }
 
 /** Undefined when it is gone, or not for us. */
-function openEntries(walk: Walk, place: OpenPath): Dir | undefined {
+function entriesOf(walk: Walk, place: OpenPath): Dir | undefined {
   try {
-    return opendirSync(place.path, { encoding: 'buffer' as BufferEncoding, bufferSize: ENTRIES_A_READ });
+    return openEntries(place);
   } catch (error) {
     refuse(walk, error);
     return undefined;
   }
-}
-
-function nameOf(entry: Dirent): Buffer {
-  return entry.name as unknown as Buffer;
 }
 
 function blamed(failure: Failure, walk: Walk): Failure {
