@@ -315,6 +315,40 @@ test('a server whose cache lags is asked again for the same, without a list', as
   assert.equal(reflector.current().trouble, undefined);
 });
 
+test('where a watch ends with the same failure at one version, a list leads past it', async () => {
+  const { clock, store, transport } = world();
+  store.put(PODS, pod('a'));
+  let spoilt = 0;
+  // An object that the server cannot decode any more: so it says of each watch that would have to tell it.
+  const line = {
+    type: 'ERROR',
+    object: { kind: 'Status', code: 500, message: 'unable to decode watch event' },
+  };
+  const watch: typeof transport.watch = (request, listener) => {
+    const from = Number(/resourceVersion=(\d+)/.exec(request.path)?.[1]);
+    const opened = (): void => {
+      listener.opened();
+      if (from < spoilt) listener.line(line);
+    };
+    return transport.watch(request, { ...listener, opened });
+  };
+  const reflector = createReflector({
+    ...{ transport: { ...transport, watch }, clock, random: clock.random, onChange: () => {} },
+    selection: podsOfNode('n1'),
+  });
+  reflector.start();
+  await clock.settle();
+  store.put(PODS, pod('b'));
+  await clock.settle();
+  spoilt = store.version() + 1;
+  store.endWatches();
+  store.put(PODS, pod('c'));
+  await clock.go(120_000);
+  assert.equal(reflector.current().objects?.size, 3);
+  assert.equal(reflector.current().trouble, undefined);
+  assert.equal(lists(store), 2);
+});
+
 test('a stream without a sign for longer than bookmarks take is opened anew', async () => {
   const { clock, store, reflector } = world();
   reflector.start();
