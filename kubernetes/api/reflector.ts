@@ -89,6 +89,8 @@ class ListingReflector implements Reflector {
   #trouble: Reflection['trouble'];
   /** The newest version seen of this selection. */
   #version: string | undefined;
+  /** Where a stream last ended with a failure of the server's. */
+  #failedAt: string | undefined;
   readonly #age = new ListAge();
   #cancel: Cancel = () => {};
   #cancelSilence: Cancel = () => {};
@@ -226,7 +228,10 @@ class ListingReflector implements Reflector {
       if (event.status === HTTP_GONE) return this.#listSoon();
       const { status, message } = event;
       const failure: ApiFailure = { code: 'failed', message: `${message} (${status})`, effect: 'none' };
-      return this.#retry(failure, () => this.#watch());
+      // What cannot be told it says of each watch from there (an object that it cannot decode): a list leads past it.
+      const isAgain = this.#failedAt === this.#version;
+      this.#failedAt = this.#version;
+      return this.#retry(failure, isAgain ? () => void this.#list() : () => this.#watch());
     }
     const version = event.kind === 'bookmark' ? event.resourceVersion : event.object.resourceVersion;
     // A watch tells nothing from before where it began: the server's data was set back under it.
