@@ -86,8 +86,23 @@ test('what goes wrong is told by its code, and whether a session may come of it'
   assert.deepEqual(await failureOf({}, 'x iqn.2026-11.example:other\n'), ['target-refused', 'none']);
   assert.deepEqual(await failureOf({ '--login': 24 }), ['target-refused', 'none']);
   assert.deepEqual(await failureOf({ '--login': 8 }), ['target-unreachable', 'none']);
+  // Without the daemon, nobody knows what became of its login.
+  assert.deepEqual(await failureOf({ '--login': 18 }), ['input-output', 'unknown']);
   assert.equal(await failureOf({ '--login': 15 }), 'found');
   assert.equal(await failureOf({ '-I default -o delete': 15 }), 'found');
+});
+
+test('a login that is refused takes its record away and ends no session; before it none is touched', async () => {
+  const node = `iscsiadm -m node -T ${IQN} -p 10.0.0.1:3260 -I default`;
+  const afterNew = async (exits: Parameters<typeof world>[0]) => {
+    const { iscsi, said, begin } = world(exits);
+    begin(SESSION);
+    await iscsi.logInToIscsi(LOGIN);
+    return said.filter((line) => !line.includes('discoverydb')).filter((line) => line.startsWith('iscsiadm'));
+  };
+  const [forgotten, made, login] = [`${node} -o delete`, `${node} -o new`, `${node} --login`];
+  assert.deepEqual(await afterNew({ '--login': 24 }), [forgotten, made, login, forgotten]);
+  assert.deepEqual(await afterNew({ '--discover': 4 }), []);
 });
 
 test('a log-out ends the session by its number and forgets the record, and believes the kernel alone', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { below, type DeviceNumber } from '../../../mount/host.ts';
-import type { IscsiWay } from '../../../mount/block-devices.ts';
+import type { IscsiLogin, IscsiWay } from '../../../mount/block-devices.ts';
 import type { IscsiVolumeSpec } from '../../../plugins/iscsi/iscsi-traits.ts';
 import { NO_SECRETS } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
@@ -229,6 +229,22 @@ test('a session that somebody makes anew after ending ours is his', async () => 
   host.initiator.end(ours);
   host.initiator.begin(WAY, 'admin');
   accept(await plugin.unstage(call));
+  assert.deepEqual(sessionsOn(host), [`admin ${PORTAL}`]);
+  assert.deepEqual(host.names(layout.sessionNotes), []);
+});
+
+test('a session that somebody begins while our login is refused is his, and stays', async () => {
+  const host = targetHost();
+  host.initiator.moods.set(PORTAL, 'refuses');
+  const logIn = host.logInToIscsi;
+  const meanwhile = Object.assign(host, {
+    async logInToIscsi(login: IscsiLogin) {
+      const answer = await logIn(login);
+      host.initiator.begin(WAY, 'admin');
+      return answer;
+    },
+  });
+  assert.deepEqual(await refusal(meanwhile), ['target-refused', 'unknown', PORTAL]);
   assert.deepEqual(sessionsOn(host), [`admin ${PORTAL}`]);
   assert.deepEqual(host.names(layout.sessionNotes), []);
 });
