@@ -78,11 +78,8 @@ export class IscsiDisks {
     const entered = await this.#host.logInToIscsi(login);
     if (entered.ok) return entered.value === 'made' ? this.#noteMade(login) : this.#notes.remove(login);
     if (entered.failure.effect !== 'none') return entered;
-    // Nothing comes of it any more: who logs in by hand now is somebody else.
-    const forgotten = await inOrder(
-      () => this.#host.logOutOfIscsi(login),
-      () => this.#notes.remove(login),
-    );
+    // Nothing comes of it any more: a session that is there now is of somebody else, and he may use it.
+    const forgotten = await this.#notes.remove(login);
     return forgotten.ok ? entered : forgotten;
   }
 

@@ -44,6 +44,14 @@ export function createIscsi(parts: IscsiParts): IscsiSessions {
   async function logInTo(login: IscsiLogin): Promise<Result<'made' | 'found'>> {
     const offered = await records.isOffered(login);
     if (!offered.ok) return offered;
+    const entered = await enter(login);
+    if (entered.ok || entered.failure.effect !== 'none') return entered;
+    // It may hold a password. A session that somebody has begun meanwhile is his, and keeps it.
+    const forgotten = await records.forgetNode(login);
+    return forgotten.ok ? entered : forgotten;
+  }
+
+  async function enter(login: IscsiLogin): Promise<Result<'made' | 'found'>> {
     const record = await records.makeNode(login);
     if (!record.ok) return record;
     if (record.value === 'in use') return ok('found');
@@ -53,7 +61,8 @@ export function createIscsi(parts: IscsiParts): IscsiSessions {
     const { exitCode, deadlinePassed } = report.value;
     if (exitCode === EXIT.sessionExists) return ok('found');
     const code = deadlinePassed ? 'target-unreachable' : codeOfExit(exitCode);
-    const effect = deadlinePassed || exitCode === undefined ? 'unknown' : 'none';
+    // Whatever else it says, its daemon may have begun the session and not told it.
+    const effect = deadlinePassed || code === 'input-output' ? 'unknown' : 'none';
     return fail({ code, message: endOf(tool, report.value), effect, blocker: login.portal });
   }
 
