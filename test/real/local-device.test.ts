@@ -237,3 +237,35 @@ test('a pod has the disk itself, held open over kill -9 and put right; nobody lo
     }),
   ),
 );
+
+test(
+  'INV-9: what a pod has written to a disk that it has as it is outlives another volume of it',
+  { skip },
+  () =>
+    onRealNode((node) =>
+      withDisk(node, 160 * MEBIBYTE, async ({ file, device }) => {
+        node.put('raw', volumeYaml('raw', device, '', 'Block'));
+        node.put('holder', podWith('raw', 'Block').replaceAll('web', 'holder'));
+        await node.startAgent();
+        await node.untilMounted(1);
+        const written = openSync(
+          join(node.root, 'pods/holder-1/volumeDevices/kubernetes.io~local-volume/raw'),
+          'r+',
+        );
+        writeSync(written, Buffer.from('precious'), 0, 8, 80 * MEBIBYTE);
+        closeSync(written);
+        execFileSync('sync', [device]);
+        const before = digest(file);
+        node.put('disk', volumeYaml('data', device));
+        node.put('web', podWith('data'));
+        const { pods } = await node.until('the second volume to be refused, or made', (status) => {
+          const [data] = status.pods.find(({ name }) => name === 'web')?.volumes ?? [];
+          return data?.state === 'mounted' || data?.reason?.code === 'device-in-use';
+        });
+        assert.equal(digest(file), before, 'nothing was written');
+        assert.equal(pods.length, 2);
+        for (const name of ['web', 'holder']) node.remove(name);
+        await node.untilEmpty();
+      }),
+    ),
+);
