@@ -9,6 +9,7 @@ import {
   type DeviceSource,
 } from '../device/device-publication.ts';
 import { makeHeldFile, removeHeldFile } from '../device/held-file.ts';
+import { refuseStagedDevice } from '../device/shared-device.ts';
 import type { Layout } from '../layout/layout.ts';
 import { placeDirectory } from '../layout/place-directory.ts';
 import { removeEmptyPodDirectories, removeUnlessInUse } from '../layout/pod-directory.ts';
@@ -48,9 +49,14 @@ export class DevicePlace {
     return this.#inTurn(spec.id, async () => {
       const facts = await host.inspect(places.held);
       if (!facts.ok) return facts;
+      const { kind } = facts.value;
+      // What a pod has already it keeps.
+      const isNew = kind !== 'block';
+      const unstaged = isNew ? await refuseStagedDevice(host, layout.plugins, source.value) : done;
+      if (!unstaged.ok) return unstaged;
       const placed = await inOrder(
         () => host.perform(placeDirectory, { path: parentOf(places.held) }),
-        async () => (facts.value.kind === 'absent' ? makeHeldFile(host, places.held) : done),
+        async () => (kind === 'absent' ? makeHeldFile(host, places.held) : done),
       );
       if (!placed.ok) return doubtful<never>(placed);
       const mount = await this.#device.bringOut(places, source.value);

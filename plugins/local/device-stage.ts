@@ -16,11 +16,14 @@ import {
   parentOf,
 } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
+import { refuseHeldDevice } from '../device/shared-device.ts';
+import type { Layout } from '../layout/layout.ts';
 import type { VolumeCall } from '../plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 
 export interface DeviceStageParts {
   readonly host: Host;
+  readonly layout: Pick<Layout, 'root'>;
   readonly mounter: Mounter;
 }
 
@@ -79,6 +82,9 @@ export class DeviceStage {
     { device, number }: { readonly device: AbsolutePath; readonly number: DeviceNumber },
     call: VolumeCall,
   ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+    const { host, layout } = this.#parts;
+    const unheld = await refuseHeldDevice(host, layout.root, number);
+    if (!unheld.ok) return unheld;
     const type = await this.#prepared(volume, device, call);
     if (!type.ok) return type;
     const mounted = await this.#mount(volume, { device, type: type.value, number });

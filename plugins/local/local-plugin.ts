@@ -31,7 +31,7 @@ export interface LocalPluginParts {
  */
 export function createLocalPlugin({ host, layout, mounter, denied }: LocalPluginParts): VolumePlugin {
   const holders = new GroupHolders(host);
-  const stages = new DeviceStage({ host, mounter });
+  const stages = new DeviceStage({ host, layout, mounter });
   const devices = new DevicePlace({ host, layout, mounter, denied });
 
   return createPodPlugin({

@@ -44,7 +44,7 @@ test(`INV-9: ${COUNT} disks that hold something are not formatted, and nothing i
   const device = losetup(file);
   t.after(() => execFileSync('losetup', ['--detach', device]));
   const host = await realHost(t);
-  const stage = new DeviceStage({ host, mounter: createMounter(host, root) });
+  const stage = new DeviceStage({ host, layout: { root }, mounter: createMounter(host, root) });
   const call = callOf(localVolume());
   const volume = (fsType: string) => {
     const [target, intent] = [below(root, 'mounts', 'data'), below(root, 'formats', 'data')];
