@@ -1,7 +1,15 @@
 /** Local volumes on the real kernel: a disk that an administrator mounted, in several pods, across kill -9. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { mountsBelow, readMounts } from '../demo/machine.ts';
@@ -156,4 +164,35 @@ test(
       rmdirSync(join(path, 'part'));
       rmdirSync(path);
     }),
+);
+
+test(
+  'while a pod has a disk, the next one does not get the bare directory that somebody leaves of it',
+  { skip },
+  () =>
+    onRealNode((node) =>
+      withDisk(node, async (disk) => {
+        const outer = join(node.scratch, 'outer');
+        mkdirSync(outer);
+        execFileSync('mount', ['--bind', disk, outer]);
+        node.put('disk', volumeYaml({ name: 'disk', path: outer }));
+        node.put('web', podYaml('web', 'disk'));
+        await node.startAgent();
+        await node.untilMounted(1);
+        execFileSync('umount', [outer]);
+        node.put('next', podYaml('next', 'disk'));
+        const told = await node.until('the second pod to be refused, or served', ({ pods }) => {
+          const [data] = pods.find(({ name }) => name === 'next')?.volumes ?? [];
+          return data?.state === 'mounted' || data?.reason?.code === 'device-changed';
+        });
+        assert.equal(mountAt(targetOf(node, 'next', 'disk')), undefined);
+        assert.equal(told.pods.length, 2);
+        assert.deepEqual(readdirSync(outer), [], 'nothing is made on the disk of the node');
+        execFileSync('mount', ['--bind', disk, outer]);
+        await node.untilMounted(2);
+        for (const name of ['web', 'next']) node.remove(name);
+        await node.untilEmpty();
+        execFileSync('umount', [outer]);
+      }),
+    ),
 );

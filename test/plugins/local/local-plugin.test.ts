@@ -97,6 +97,41 @@ test('a link of the administrator is followed, as by the kernel', async () => {
   assert.equal(host.read(`${layout.target(call.spec, call.publication)}/note`), 'precious');
 });
 
+test('while a pod has it, no other pod sees another directory under its name', async () => {
+  const { host, plugin } = world();
+  for (const name of ['a', 'b']) {
+    host.plant(`/mnt/${name}/data`, { kind: 'directory', mode: 0o755 });
+    host.plantMount(`/mnt/${name}`, 'ext4');
+    host.plant(`/mnt/${name}/data`, { kind: 'directory', mode: 0o755 });
+    host.plant(`/mnt/${name}/next`, { kind: 'directory', mode: 0o755 });
+  }
+  const lead = async (text: string) => {
+    accept(await host.removeFile('/mnt/current' as AbsolutePath));
+    host.plant('/mnt/current', { kind: 'symlink', text });
+  };
+  const first = callOf(localVolume('/mnt/current' as AbsolutePath));
+  const second = { ...ofPod(first, OTHER_POD), companions: () => [first.publication] };
+  await lead('a/data');
+  accept(await plugin().publish(first));
+  for (const other of ['b/data', 'a/next']) {
+    await lead(other);
+    const before = host.effects();
+    const refused = await plugin().publish(second);
+    assert.equal(host.effects(), before, 'nothing was done');
+    assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect, refused.failure.blocker], [
+      'device-changed',
+      'none',
+      layout.target(first.spec, first.publication),
+    ]);
+  }
+  await lead('a/data');
+  accept(await plugin().publish(second));
+  await lead('b/data');
+  accept(await plugin().unpublish(first));
+  accept(await plugin().unpublish(second));
+  accept(await plugin().publish({ ...second, companions: () => [] }));
+});
+
 test('what somebody mounted at the place is neither taken for the volume nor covered', async () => {
   const { host, plugin, call, target } = world();
   host.plant(target, { kind: 'directory' });
