@@ -1,11 +1,11 @@
 /** local: a directory or a disk that an administrator named is bound into the pods of its claim, or shown. */
-import { assert, fail, ok } from '../../mount/failure.ts';
+import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';
 import { podDirectories } from '../layout/pod-directory.ts';
-import type { VolumeCall, VolumePlugin } from '../plugin.ts';
+import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import { hasDevice, type VolumeSpec } from '../volume.ts';
@@ -16,6 +16,7 @@ import { DeviceStage, type StagedDevice } from './device-stage.ts';
 import { GroupHolders } from './group-holders.ts';
 import { findLocalPlace } from './local-place.ts';
 import { LOCAL_PLUGIN, type LocalVolumeSpec } from './local-traits.ts';
+import { refuseOtherDirectory } from './same-directory.ts';
 
 export interface LocalPluginParts {
   readonly host: Host;
@@ -34,6 +35,14 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
   const stages = new DeviceStage({ host, layout, mounter });
   const devices = new DevicePlace({ host, layout, mounter, denied });
 
+  /** Two pods of one volume never see two directories. */
+  async function refuseOther(call: PublicationCall): Promise<Result<void>> {
+    if ((call.companions?.() ?? []).length === 0) return done;
+    const { name, path } = localSpec(call.spec);
+    const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
+    return place.ok ? refuseOtherDirectory({ host, layout }, call, place.value.path) : place;
+  }
+
   return createPodPlugin({
     name: LOCAL_PLUGIN,
     shared: {
@@ -51,6 +60,8 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       if (!flags.ok) return flags;
       const { name, path: from } = spec;
       const stage = staged && { path: layout.localStage(name), mountId: staged.mountId };
+      const same = stage === undefined ? await refuseOther(call) : done;
+      if (!same.ok) return same;
       const bind = { path: target, name, from, denied, flags: flags.value, stage };
       const mount = await host.perform(bindLocalDirectory, bind);
       if (!mount.ok) return mount;
