@@ -138,8 +138,24 @@ test('INV-9: what is not blank, of another type, in use or only to be read is ne
 
 test('an mkfs that was cut short is told of, and nothing is wiped', async () => {
   const host = hostWith({ kind: 'data' });
-  host.plant(INTENT, { kind: 'file', content: '{}' });
-  assert.match(await refusalOf(host, deviceVolume()), /an mkfs of this agent was cut short.*wipefs/);
+  const text = JSON.stringify({ version: 1, device: DEVICE, type: 'ext4', bootId: host.bootId });
+  host.plant(INTENT, { kind: 'file', content: text });
+  assert.match(await refusalOf(host, deviceVolume()), /an mkfs of this agent was cut short: if nothing else/);
+});
+
+test('of another disk than that of the mkfs nobody is told to wipe it, nor of a whole file system', async () => {
+  const told = async (content: DeviceOnDisk, device: string, bootId: string) => {
+    const host = hostWith(content);
+    const text = JSON.stringify({ version: 1, device, type: 'ext4', bootId });
+    host.plant(INTENT, { kind: 'file', content: text });
+    return refusalOf(host, deviceVolume({ fsType: 'ext4' }));
+  };
+  const { bootId } = diskHost();
+  const luks = { kind: 'other', what: 'crypto_LUKS' } as const;
+  const only = /cut short on \/dev\/sd[xy].*: run wipefs --all only if it is the same disk/;
+  assert.match(await told(luks, '/dev/sdy', bootId), only);
+  assert.match(await told(luks, DEVICE, 'another boot'), only);
+  assert.doesNotMatch(await told({ kind: 'file-system', type: 'xfs' }, DEVICE, bootId), /wipefs/);
 });
 
 test('another device under the mount of the volume is told, and not taken for it', async () => {
