@@ -16,6 +16,7 @@ import {
   parentOf,
 } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
+import { printable } from '../../mount/text/printable.ts';
 import { refuseHeldDevice } from '../device/shared-device.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { VolumeCall } from '../plugin.ts';
@@ -40,6 +41,7 @@ export interface StagedDevice {
 }
 
 const MODE = 0o750;
+const INTENT_BYTES_MAX = 16_384;
 /** As the kubelet has it, where the PersistentVolume names none. */
 const DEFAULT_TYPE: FileSystemType = 'ext4';
 /** A check of a large disk. */
@@ -127,13 +129,17 @@ export class DeviceStage {
     if (content.value.kind === 'other') return this.#refuse(volume, device, `holds ${content.value.what}`);
     const { type } = content.value;
     if (!isFileSystemType(type))
-      return this.#refuse(
+      return this.#refuseAsItIs(
         volume,
         device,
         `holds ${type}, and one of ${FILE_SYSTEM_TYPES.join(', ')} is known here`,
       );
     if (volume.fsType !== '' && volume.fsType !== type)
-      return this.#refuse(volume, device, `holds ${type}, not ${volume.fsType}; it is never reformatted`);
+      return this.#refuseAsItIs(
+        volume,
+        device,
+        `holds ${type}, not ${volume.fsType}; it is never reformatted`,
+      );
     if (isReadOnly(volume)) return ok(type);
     call.progress('checking the file system');
     const ready = await inOrder(
@@ -163,7 +169,8 @@ export class DeviceStage {
       return isData ? this.#refuse(volume, device, `cannot be formatted: ${blank.failure.message}`) : blank;
     }
     const { intent } = volume;
-    const text = JSON.stringify({ version: 1, device, type, bootId: host.bootId });
+    const begun: Intent = { version: 1, device, type, bootId: host.bootId };
+    const text = JSON.stringify(begun);
     call.progress(`making ${type}`);
     const made = await inOrder(
       () => host.makeDirectory(parentOf(intent), MODE),
@@ -230,13 +237,44 @@ export class DeviceStage {
   }
 
   async #refuse(volume: StagedDevice, device: AbsolutePath, because: string): Promise<Result<never>> {
-    const intent = await this.#parts.host.inspect(volume.intent);
-    const isCutShort = intent.ok && intent.value.kind === 'file';
-    const advice = isCutShort
-      ? '; an mkfs of this agent was cut short: if nothing else wrote to it, run wipefs --all'
-      : '';
-    const message = `device ${device} of ${volume.title} ${because}${advice}`;
+    const { host } = this.#parts;
+    const intent = await host.readFile(volume.intent, INTENT_BYTES_MAX);
+    const advice = intent.ok ? `; ${adviceOf(intent.value, device, host.bootId)}` : '';
+    return this.#refuseAsItIs(volume, device, `${because}${advice}`);
+  }
+
+  /** No mkfs that was cut short has left it. */
+  #refuseAsItIs({ title }: StagedDevice, device: AbsolutePath, because: string): Result<never> {
+    const message = `device ${device} of ${title} ${because}`;
     return fail({ code: 'device-content', message, effect: 'none', blocker: device });
+  }
+}
+
+interface Intent {
+  readonly version: 1;
+  readonly device: string;
+  readonly type: FileSystemType;
+  readonly bootId: string;
+}
+
+/** Names of disks are other disks' after a reboot, and a PersistentVolume may have got another disk since. */
+function adviceOf(content: Uint8Array, device: AbsolutePath, bootId: string): string {
+  const intent = intentIn(content);
+  if (intent?.device === device && intent.bootId === bootId)
+    return 'an mkfs of this agent was cut short: if nothing else wrote to it, run wipefs --all';
+  const where = typeof intent?.device === 'string' ? printable(intent.device, 256) : 'a device';
+  const when = intent?.bootId === bootId ? '' : ', before a reboot';
+  return (
+    `an mkfs of this agent was cut short on ${where}${when}: ` +
+    'run wipefs --all only if it is the same disk, and nothing else wrote to it'
+  );
+}
+
+function intentIn(content: Uint8Array): Partial<Intent> | undefined {
+  try {
+    return (JSON.parse(Buffer.from(content).toString()) as Partial<Intent> | null) ?? undefined;
+  } catch {
+    return undefined;
   }
 }
 
