@@ -6,6 +6,7 @@ import {
   closeSync,
   openSync,
   lstatSync,
+  mkdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
@@ -265,6 +266,43 @@ test(
         assert.equal(digest(file), before, 'nothing was written');
         assert.equal(pods.length, 2);
         for (const name of ['web', 'holder']) node.remove(name);
+        await node.untilEmpty();
+      }),
+    ),
+);
+
+test(
+  'DR-11: of a disk that has become read-only no new pod is served, and it is set up anew for it',
+  { skip },
+  () =>
+    onRealNode((node) =>
+      withDisk(node, 64 * MEBIBYTE, async ({ device }) => {
+        node.put('disk', volumeYaml('data', device));
+        node.put('web', podWith('data'));
+        await node.startAgent();
+        await node.untilMounted(1);
+        // As an error leaves it: the file system alone is read-only, and no mount that pods have.
+        const second = join(node.scratch, 'second');
+        mkdirSync(second);
+        execFileSync('mount', [device, second]);
+        execFileSync('mount', ['-o', 'remount,ro', second]);
+        execFileSync('umount', [second]);
+        node.put('next', podWith('data').replaceAll('web', 'next'));
+        const { pods } = await node.until('the next pod to be refused, or served', (status) => {
+          const [data] = status.pods.find(({ name }) => name === 'next')?.volumes ?? [];
+          return data?.state === 'mounted' || data?.reason?.code === 'file-system-dead';
+        });
+        assert.deepEqual(
+          pods.map(({ name, volumes }) => [name, volumes[0]?.state]),
+          [
+            ['next', 'blocked'],
+            ['web', 'mounted'],
+          ],
+        );
+        node.remove('web');
+        await node.untilMounted(1);
+        writeFileSync(join(placeOf(node, 'data').replace('web-1', 'next-1'), 'note'), 'precious');
+        node.remove('next');
         await node.untilEmpty();
       }),
     ),

@@ -7,6 +7,7 @@ import type { IscsiVolumeSpec } from '../../../plugins/iscsi/iscsi-traits.ts';
 import { NO_SECRETS } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { pluginContract } from '../../contract/plugin.ts';
+import { ok } from '../../../mount/failure.ts';
 import { value } from '../../value.ts';
 import { accept } from '../accept.ts';
 import { layout, POD, worldOf } from '../local-world.ts';
@@ -288,4 +289,28 @@ test('without the mount that it was staged by, nothing is published', async () =
   const host = targetHost();
   const result = await iscsiPlugin(host).publish(iscsiCall());
   assert.equal(!result.ok && result.failure.code, 'staged-not-mounted');
+});
+
+test('DR-11: what an error has made read-only since is not published to who writes', async () => {
+  const host = targetHost();
+  const plugin = iscsiPlugin(host);
+  const call = iscsiCall();
+  const { stagedMount } = value(await plugin.stage(call));
+  const { lookUpMount } = host;
+  host.lookUpMount = async (path) => {
+    const seen = await lookUpMount(path);
+    return seen.ok && seen.value.mounted ? ok({ ...seen.value, readOnly: true, turnedReadOnly: true }) : seen;
+  };
+  const publish = (readOnly: boolean) =>
+    plugin.publish({
+      ...call,
+      facts: { ...call.facts, stagedMount },
+      publication: { ...call.publication, readOnly },
+    });
+  const refused = await publish(false);
+  assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.death], [
+    'file-system-dead',
+    'read-only',
+  ]);
+  accept(await publish(true));
 });
