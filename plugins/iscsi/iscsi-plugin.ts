@@ -3,7 +3,7 @@ import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
 import type { Host, MountIdentity } from '../../mount/host.ts';
 import { createTurns } from '../../mount/process/turns.ts';
 import type { Mounter } from '../../mount/mounter.ts';
-import { deathFailure } from '../guard/dead-file-system.ts';
+import { deathAtFirst, deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';
 import { sha256Hex } from '../layout/layout.ts';
 import { podDirectories } from '../layout/pod-directory.ts';
@@ -131,7 +131,8 @@ class IscsiVolumes {
     const bind = { path: target, title, root, rootMountId, flags: flags.value };
     const mount = await host.perform(bindStagedRoot, bind);
     if (!mount.ok) return mount;
-    const { death, mountId, device } = mount.value;
+    const { mountId, device } = mount.value;
+    const death = deathAtFirst(mount.value, { spec, readOnly });
     if (death !== undefined) return fail(deathFailure(target, death, 'unknown'));
     const given = await this.#groups.give({ path: target, mountId }, call);
     return given.ok ? ok({ mount: { mountId, device } }) : doubtful<never>(given);

@@ -1,8 +1,8 @@
 /** local: a directory or a disk that an administrator named is bound into the pods of its claim, or shown. */
-import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
+import { assert, type DeathCause, done, fail, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, Host, MountIdentity, MountLookup } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
-import { deathFailure } from '../guard/dead-file-system.ts';
+import { deathAtFirst, deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';
 import { podDirectories } from '../layout/pod-directory.ts';
 import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
@@ -65,7 +65,8 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       const bind = { path: target, name, from, denied, flags: flags.value, stage };
       const mount = await host.perform(bindLocalDirectory, bind);
       if (!mount.ok) return mount;
-      const { death, mountId, device } = mount.value;
+      const { mountId, device } = mount.value;
+      const death = deathFor(mount.value, spec, call);
       if (death !== undefined) return fail(deathFailure(target, death, 'unknown'));
       const given = await holders.give({ path: target, mountId }, call);
       const identity: MountIdentity = { mountId, device };
@@ -84,6 +85,16 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       );
     },
   });
+}
+
+/** A directory of the machine may be read-only, whoever has made it so; a disk of ours is so by an error alone. */
+function deathFor(
+  seen: Extract<MountLookup, { mounted: true }>,
+  { accessModes, mountOptions }: LocalVolumeSpec,
+  { facts, publication: { readOnly } }: PublicationCall,
+): DeathCause | undefined {
+  const spec = { accessModes, mountOptions, readOnly: false };
+  return facts.stagedMount === undefined ? seen.death : deathAtFirst(seen, { spec, readOnly });
 }
 
 interface StageParts extends Pick<LocalPluginParts, 'host' | 'layout' | 'denied'> {
