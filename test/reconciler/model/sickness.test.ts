@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Effect, type FailureCode, ok } from '../../../mount/failure.ts';
-import { parseAbsolutePath } from '../../../mount/host.ts';
+import { type FileSystemProbe, parseAbsolutePath } from '../../../mount/host.ts';
 import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import { createBelief } from '../../../reconciler/model/belief.ts';
@@ -11,6 +11,7 @@ import { createFileSystemLook } from '../../../reconciler/run/file-system-look.t
 import type { Operation } from '../../../reconciler/model/operation.ts';
 import { type Gate, planVolume } from '../../../reconciler/model/plan.ts';
 import { noteSickness } from '../../../reconciler/model/sickness.ts';
+import { iscsiVolume } from '../../plugins/iscsi/iscsi-world.ts';
 import { createBenchHost, settled } from '../bench-host.ts';
 import { actual, csi, place, wanted } from '../world.ts';
 
@@ -212,4 +213,27 @@ test('a look finds what died and what serves again, and one that hangs holds up 
   assert.equal(belief.volumes.get(volume)?.sickness, undefined);
   assert.deepEqual(found, ['file system does not serve', volume, 'file system serves again', volume]);
   assert.equal(answers, 4);
+});
+
+test('DR-11: a disk of iSCSI that died under its pods is told of at a resync, as a CSI volume is', async () => {
+  const host = createBenchHost();
+  const spec = iscsiVolume();
+  const known: ActualVolume = {
+    ...actual('data', { staged: 'present' }),
+    spec,
+    stagedMount: { mountId: 1, device: '8:16' },
+  };
+  const belief = createBelief(new Map([[spec.id, known]]));
+  const say = (): void => {};
+  const log = { debug: say, info: say, warn: say, error: say };
+  const look = createFileSystemLook({ host, layout, belief, log, isBusy: () => false, onFound: say });
+  const death = async (answer: FileSystemProbe) => {
+    host.probes.set(layout.iscsiStage(spec), Promise.resolve(ok(answer)));
+    look();
+    await settled();
+    return belief.volumes.get(spec.id)?.sickness?.failure.death;
+  };
+  assert.equal(await death({ kind: 'dead', cause: 'input-output' }), 'input-output');
+  assert.equal(await death({ kind: 'alive', readOnly: true, device: '8:16' }), 'read-only');
+  assert.equal(await death({ kind: 'alive', readOnly: false, device: '8:16' }), undefined);
 });
