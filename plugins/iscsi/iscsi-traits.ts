@@ -46,6 +46,7 @@ export const ISCSI_TRAITS: VolumeTraits<IscsiVolumeSpec> = {
   name: titleOf,
   accessModes: ({ accessModes }) => accessModes,
   stagingPath: (spec, layout) => layout.iscsiStage(spec),
+  fileSystem: (spec) => spec,
   stages: { directory: (layout) => layout.iscsiStages, isGrouped: true, fromName: found },
   fields: {
     portal: IDENTITY,
