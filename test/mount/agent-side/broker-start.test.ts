@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
+import { type BrokerProcess, startBroker } from '../../../mount/agent-side/broker-process.ts';
+import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
+import type { AbsolutePath } from '../../../mount/host.ts';
+import { scratchDirectory } from '../scratch.ts';
+
+/** What happened to a broker that could not be started. */
+async function beginning(command: readonly string[]): Promise<readonly string[]> {
+  const seen: string[] = [];
+  await new Promise<void>((resolve) => {
+    const broker: BrokerProcess = startBroker(
+      'path',
+      { command },
+      {
+        onReady: () => seen.push('ready'),
+        onSettled: () => seen.push('settled'),
+        onDeath: () => seen.push('death'),
+        onEnded: () => {
+          seen.push(`ended ${broker.pid}`);
+          resolve();
+        },
+      },
+    );
+    broker.keepAgentAlive(true);
+    broker.send({ kind: 'tool', id: 1, request: { tool: 'true', argv: [], deadlineMs: 1_000 } });
+    broker.disconnect();
+    broker.kill();
+  });
+  return seen;
+}
+
+const NEVER_STARTED = ['death', 'ended undefined'];
+
+/** With no descriptor left to the whole process. */
+async function withoutDescriptors<T>(act: () => Promise<T>): Promise<T> {
+  const limit = (soft: string): void => {
+    execFileSync('prlimit', [`--pid=${process.pid}`, `--nofile=${soft}:`]);
+  };
+  const before = execFileSync('prlimit', [
+    `--pid=${process.pid}`,
+    '--nofile',
+    '--output=SOFT',
+    '--noheadings',
+  ]);
+  limit('256');
+  const taken: number[] = [];
+  try {
+    for (;;) taken.push(openSync('/dev/null', 'r'));
+  } catch {
+    // There is none left.
+  }
+  try {
+    return await act();
+  } finally {
+    for (const descriptor of taken) closeSync(descriptor);
+    limit(before.toString().trim());
+  }
+}
+
+test('a broker for which there is no descriptor ends at once, and nothing else does', async () => {
+  assert.deepEqual(await withoutDescriptors(() => beginning([process.execPath, 'broker'])), NEVER_STARTED);
+});
+
+test('so does one that the kernel refuses to run', async (t) => {
+  const program = join(scratchDirectory(t), 'node');
+  symlinkSync('node', program);
+  assert.deepEqual(await beginning([program, 'broker']), NEVER_STARTED);
+});
+
+test('who calls where no broker can be started is told so, and has changed nothing', async (t) => {
+  const program = join(scratchDirectory(t), 'node');
+  symlinkSync('node', program);
+  const paths = createBrokerPool({
+    command: [program, 'broker'],
+    deadlineMs: 20_000,
+    removeTreeDeadlineMs: 20_000,
+  });
+  const tools = createToolBroker({ command: [program, 'broker'] });
+  t.after(() => Promise.all([paths.close(), tools.close()]));
+  const answers = await Promise.all([
+    paths.call('inspect', { path: '/' as AbsolutePath }),
+    tools.run({ tool: 'true', argv: [], deadlineMs: 20_000 }),
+  ]);
+  assert.deepEqual(
+    answers.map((one) => (one.ok ? 'ok' : [one.failure.code, one.failure.effect])),
+    [
+      ['broker-lost', 'none'],
+      ['broker-lost', 'none'],
+    ],
+  );
+});
