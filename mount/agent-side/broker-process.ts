@@ -66,34 +66,18 @@ const HEAP_MB_MAX = 128;
 
 /** Starts a child; failing to start is an end like any other. */
 export function startBroker(kind: BrokerKind, start: BrokerStart, events: BrokerEvents): BrokerProcess {
-  const [node, ...rest] = start.command;
-  assert(node !== undefined, 'a broker command has at least one word');
-  const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
   const program = start.programs?.[kind];
-  const source = program === undefined ? rest : FROM_STANDARD_INPUT;
-  const child = spawn(
-    node,
-    [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...source, ...(start.words ?? []), kind],
-    {
-      cwd: '/',
-      // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
-      env: BROKER_ENVIRONMENT,
-      stdio: [
-        program === undefined ? 'ignore' : 'pipe',
-        'ignore',
-        // A parser that runs out of memory says what it was doing: with a secret, it may be.
-        kind === 'parser' ? 'ignore' : 'inherit',
-        'ipc',
-        kind === 'parser' ? 'ignore' : 'pipe',
-        start.helpersDescriptor ?? 'ignore',
-      ],
-      serialization: 'advanced',
-    },
-  );
+  const child = spawnBroker(kind, start, program);
+  if (child === undefined) {
+    process.nextTick(tellNeverStarted, events);
+    return NEVER_STARTED;
+  }
   // One that ends before it has read itself is told by its end.
   child.stdin?.on('error', () => {});
   child.stdin?.end(program);
-  const lifeline = child.stdio[4] as Socket | null;
+  // Where no descriptor is left it has none at all.
+  const stdio = child.stdio as ChildProcess['stdio'] | undefined;
+  const lifeline = (stdio?.[4] ?? null) as Socket | null;
   child.on('message', (message) => {
     const said = message as FromBroker;
     if (said.kind === 'ready') events.onReady();
@@ -118,6 +102,51 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   return broker;
 }
 
+/** Undefined: not started, as with ENOMEM, for which Node.js throws; it has an event for other failures. */
+function spawnBroker(
+  kind: BrokerKind,
+  start: BrokerStart,
+  program: string | undefined,
+): ChildProcess | undefined {
+  const [node, ...rest] = start.command;
+  assert(node !== undefined, 'a broker command has at least one word');
+  const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
+  const source = program === undefined ? rest : FROM_STANDARD_INPUT;
+  const words = [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...source, ...(start.words ?? []), kind];
+  try {
+    return spawn(node, words, {
+      cwd: '/',
+      // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
+      env: BROKER_ENVIRONMENT,
+      stdio: [
+        program === undefined ? 'ignore' : 'pipe',
+        'ignore',
+        // A parser that runs out of memory says what it was doing: with a secret, it may be.
+        kind === 'parser' ? 'ignore' : 'inherit',
+        'ipc',
+        kind === 'parser' ? 'ignore' : 'pipe',
+        start.helpersDescriptor ?? 'ignore',
+      ],
+      serialization: 'advanced',
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+const NEVER_STARTED: BrokerProcess = {
+  pid: undefined,
+  send: () => {},
+  kill: () => {},
+  disconnect: () => {},
+  keepAgentAlive: () => {},
+};
+
+function tellNeverStarted({ onDeath, onEnded }: Pick<BrokerEvents, 'onDeath' | 'onEnded'>): void {
+  onDeath?.(null);
+  onEnded();
+}
+
 function hold(child: ChildProcess, lifeline: Socket | null, keep: boolean): void {
   if (keep) {
     child.ref();
@@ -131,14 +160,12 @@ function hold(child: ChildProcess, lifeline: Socket | null, keep: boolean): void
 }
 
 /** Calls `onEnded` when the process is gone, its channel is read to the end, and its lifeline is closed. */
-function watchEnd(child: ChildProcess, lifeline: Socket | null, { onDeath, onEnded }: BrokerEvents): void {
+function watchEnd(child: ChildProcess, lifeline: Socket | null, events: BrokerEvents): void {
   if (child.pid === undefined) {
-    child.once('error', () => {
-      onDeath?.(null);
-      onEnded();
-    });
+    child.once('error', () => tellNeverStarted(events));
     return;
   }
+  const { onDeath, onEnded } = events;
   let open = lifeline === null ? 2 : 3;
   const closeOne = (): void => {
     open -= 1;
