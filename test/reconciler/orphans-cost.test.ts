@@ -1,0 +1,39 @@
+/** What many mounts cost that nobody explains, as after records were lost: no look at all of them for each. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AbsolutePath, below } from '../../mount/host.ts';
+import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import { type ActualVolume, onTheGround, RESTARTED } from '../../reconciler/model/actual-state.ts';
+import { CountedMap } from '../agent/counted-reads.ts';
+import { createBench, layout, READ_WHOLE } from './bench.ts';
+import { place, wanted, wish } from './world.ts';
+
+const COUNT = 60;
+const NUMBERS = Array.from({ length: COUNT }, (_, index) => index);
+
+/** A mount in the place of the volume in the pod, of which nothing else is known. */
+function orphan(pod: string, handle: string): ActualVolume {
+  const spec = place(pod, handle);
+  const path: AbsolutePath = below(layout.pods, pod, 'volumes', handle);
+  const entry = { spec, presence: RESTARTED, generation: undefined, mount: undefined };
+  const needs = { attach: false, stage: false, expand: false };
+  return {
+    ...onTheGround({ kind: 'orphan', id: `mooring/orphan/${pod}-${handle}` as VolumeId, path }, needs),
+    publications: new Map<PublicationKey, typeof entry>([[spec.key, entry]]),
+  };
+}
+
+test('what is wanted is not read for each orphan that goes', async () => {
+  const { reconciler, host, plugins } = createBench();
+  const count = { reads: 0 };
+  const desired = wish(NUMBERS.map((index) => wanted(`v${index}`, [`other-${index}`])));
+  reconciler.takeReconstructed({
+    ...READ_WHOLE,
+    volumes: NUMBERS.map((index) => orphan(`web-${index}`, 'x')),
+  });
+  reconciler.setDesired({ ...desired, volumes: new CountedMap(desired.volumes, count) });
+  await host.advance(5_000);
+  assert.equal(plugins.calls.filter((call) => call.startsWith('unpublish ')).length, COUNT);
+  assert.equal(reconciler.actual().size, COUNT, 'what is wanted is there, and nothing else');
+  assert.ok(count.reads <= 20 * COUNT, `${count.reads} reads`);
+});
