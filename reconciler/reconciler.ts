@@ -255,7 +255,7 @@ class VolumeReconciler implements Reconciler {
     if (outcome.kind === 'failed') this.#holders.begin(operation, outcome.failure);
     this.#watch.resync.changed(operation.volume);
     for (const id of [operation.volume, ...waitingFor(operation, this.#belief)]) this.#queue.touch(id);
-    this.#watch.reconstructGate.ended();
+    this.#watch.reconstructGate.ended(operation);
     this.#watch.holders.ended(operation);
     this.#whenEnded();
   }

@@ -103,3 +103,27 @@ export const NOTHING_KNOWN: DesiredState = {
   lostAttachments: new Set(),
   attachmentUids: new Map(),
 };
+
+type WantedVolumes = DesiredState['volumes'];
+
+/** Made once for each wish: many ask, one place after the other. */
+const placesOf = new WeakMap<WantedVolumes, ReadonlyMap<PublicationKey, readonly DesiredVolume[]>>();
+
+/** The volumes that are wanted in a place; of two the manifests contradict each other. */
+export function wantedAt(volumes: WantedVolumes, place: PublicationKey): readonly DesiredVolume[] {
+  const known = placesOf.get(volumes) ?? byPlace(volumes);
+  placesOf.set(volumes, known);
+  return known.get(place) ?? [];
+}
+
+function byPlace(volumes: WantedVolumes): ReadonlyMap<PublicationKey, readonly DesiredVolume[]> {
+  const places = new Map<PublicationKey, DesiredVolume[]>();
+  for (const volume of volumes.values()) {
+    for (const place of volume.publications.keys()) {
+      const there = places.get(place);
+      if (there === undefined) places.set(place, [volume]);
+      else there.push(volume);
+    }
+  }
+  return places;
+}

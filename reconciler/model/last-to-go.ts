@@ -6,9 +6,9 @@ import type { Failure } from '../../mount/failure.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { podOf, type PodUid, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume } from './actual-state.ts';
+import type { ActualVolume } from './actual-state.ts';
 import type { BeliefView } from './belief.ts';
-import type { DesiredState } from './desired-state.ts';
+import { type DesiredState, wantedAt } from './desired-state.ts';
 import type { Operation } from './operation.ts';
 
 const NOTHING: ReadonlyMap<PublicationKey, Failure> = new Map();
@@ -59,7 +59,7 @@ function stillThere(
 ): Failure | undefined {
   for (const volume of belief.ofPod(pod)) {
     const { spec, publications } = volume;
-    if (isDataLost(volume) || (isOrphan(spec) && isOfAnother(volume, belief.volumes, desired))) continue;
+    if (isDataLost(volume) || (isOrphan(spec) && isOfAnother(volume, belief, desired))) continue;
     for (const [key, place] of publications) {
       if (place.spec.pod.uid !== pod || desired.volumes.get(spec.id)?.publications.has(key) === true)
         continue;
@@ -74,13 +74,13 @@ function stillThere(
 /** An orphan in the place of an emptyDir waits for that one itself; in a wanted place it is not to go. */
 function isOfAnother(
   orphan: ActualVolume,
-  actual: ActualState,
+  belief: BeliefView,
   desired: Pick<DesiredState, 'volumes'>,
 ): boolean {
-  const last = [...actual.values()].filter(isDataLost);
-  const others = [...last, ...desired.volumes.values()];
-  return [...orphan.publications.keys()].some((key) =>
-    others.some(({ publications }) => publications.has(key)),
+  return [...orphan.publications.keys()].some(
+    (key) =>
+      wantedAt(desired.volumes, key).length > 0 ||
+      belief.ofPod(podOf(key)).some((one) => isDataLost(one) && one.publications.has(key)),
   );
 }
 

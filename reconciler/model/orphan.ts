@@ -1,9 +1,11 @@
 /** Mounts that nobody explains, and the volumes that may turn out to explain them. Pure. */
 import type { Failure } from '../../mount/failure.ts';
 import { driverOf, isOrphan } from '../../plugins/kinds/volume-questions.ts';
-import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState } from './actual-state.ts';
-import type { DesiredState } from './desired-state.ts';
+import { podOf, type PublicationKey, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume } from './actual-state.ts';
+import type { BeliefView } from './belief.ts';
+import { type DesiredState, wantedAt } from './desired-state.ts';
+import { type Operation, publicationOf } from './operation.ts';
 
 /**
  * The places of this orphan that another volume decides about, each with the reason for people: it may be what a volume
@@ -12,19 +14,24 @@ import type { DesiredState } from './desired-state.ts';
  */
 export function contestedPlaces(
   orphan: VolumeId,
-  actual: ActualState,
+  belief: BeliefView,
   desired: DesiredState,
 ): ReadonlyMap<PublicationKey, Failure> {
-  const others = [
-    ...[...desired.volumes.values()].filter(({ spec }) => !isInQuarantine(spec, actual, desired)),
-    ...[...actual.values()].filter(({ spec }) => !isOrphan(spec)),
-  ];
+  const { volumes: actual } = belief;
   const contested = new Map<PublicationKey, Failure>();
   for (const key of actual.get(orphan)?.publications.keys() ?? []) {
-    const other = others.find(({ publications }) => publications.has(key));
+    const wanted = wantedAt(desired.volumes, key).find(({ spec }) => !isInQuarantine(spec, actual, desired));
+    const other = wanted ?? explainedAt(key, belief)[0];
     if (other !== undefined) contested.set(key, contestedBy(other.spec.id));
   }
   return contested;
+}
+
+/** What is believed to be, or perhaps to be, in the place, and is no orphan. */
+function explainedAt(key: PublicationKey, belief: BeliefView): readonly ActualVolume[] {
+  return belief
+    .ofPod(podOf(key))
+    .filter(({ spec, publications }) => publications.has(key) && !isOrphan(spec));
 }
 
 function contestedBy(volume: VolumeId): Failure {
@@ -41,9 +48,16 @@ function isInQuarantine(spec: VolumeSpec, actual: ActualState, desired: DesiredS
 }
 
 /** What was taken for an orphan turned out to be a publication that is surely there. */
-export function isExplained(orphan: VolumeId, actual: ActualState): boolean {
-  const volumes = [...actual.values()].filter(({ spec }) => !isOrphan(spec));
-  return [...(actual.get(orphan)?.publications.keys() ?? [])].every((key) =>
-    volumes.some(({ publications }) => publications.get(key)?.presence.kind === 'present'),
+export function isExplained(orphan: VolumeId, belief: BeliefView): boolean {
+  return [...(belief.volumes.get(orphan)?.publications.keys() ?? [])].every((key) =>
+    explainedAt(key, belief).some(({ publications }) => publications.get(key)?.presence.kind === 'present'),
   );
+}
+
+/** The orphans that the end of this operation may explain, or leave the place to. */
+export function orphansBeside(operation: Operation, belief: BeliefView): readonly VolumeId[] {
+  const place = publicationOf(operation);
+  if (place === undefined) return [];
+  const beside = belief.ofPod(podOf(place)).map(({ spec }) => spec);
+  return beside.filter(isOrphan).map(({ id }) => id);
 }

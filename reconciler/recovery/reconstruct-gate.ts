@@ -6,7 +6,8 @@ import { LayoutReading, type LayoutReadingParts } from './layout-reading.ts';
 import { type Reconstruction, mergeFound } from './reconstruct.ts';
 import { lastToGoBeside, lastToGo } from '../model/last-to-go.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { contestedPlaces, isExplained } from '../model/orphan.ts';
+import { contestedPlaces, isExplained, orphansBeside } from '../model/orphan.ts';
+import type { Operation } from '../model/operation.ts';
 import type { Gate } from '../model/plan.ts';
 
 export interface ReconstructGateParts extends LayoutReadingParts {
@@ -25,8 +26,8 @@ export interface ReconstructGate {
   gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'possibleUse' | 'contested'>;
   /** Before a volume is planned: an orphan that is explained by now is forgotten. */
   visit(volume: VolumeId): void;
-  /** An operation ended: it may explain an orphan. */
-  ended(): void;
+  /** It may explain an orphan of its place. */
+  ended(operation: Operation): void;
   forgotten(volume: VolumeId): void;
 }
 
@@ -62,14 +63,14 @@ export function createReconstructGate(parts: ReconstructGateParts): ReconstructG
     gateOf: (volume) => ({
       ...reading.gateOf(volume),
       contested: orphans.has(volume)
-        ? contestedPlaces(volume, actual, desired())
+        ? contestedPlaces(volume, belief, desired())
         : lastToGo(actual.get(volume), belief, desired(), (pod) => reading.whyUnknown(pod)),
     }),
     visit(volume) {
-      if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) parts.forget(volume);
+      if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, belief)) parts.forget(volume);
     },
-    ended() {
-      for (const orphan of orphans) touch(orphan);
+    ended(operation) {
+      for (const orphan of orphansBeside(operation, belief)) touch(orphan);
     },
     forgotten: (volume) => {
       orphans.delete(volume);

@@ -4,9 +4,11 @@ import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, RESTARTED } from '../../reconciler/model/actual-state.ts';
+import { createBelief } from '../../reconciler/model/belief.ts';
+import { createReconstructGate } from '../../reconciler/recovery/reconstruct-gate.ts';
 import { CountedMap } from '../agent/counted-reads.ts';
 import { createBench, layout, READ_WHOLE } from './bench.ts';
-import { place, wanted, wish } from './world.ts';
+import { actual, place, wanted, wish } from './world.ts';
 
 const COUNT = 60;
 const NUMBERS = Array.from({ length: COUNT }, (_, index) => index);
@@ -22,6 +24,30 @@ function orphan(pod: string, handle: string): ActualVolume {
     publications: new Map<PublicationKey, typeof entry>([[spec.key, entry]]),
   };
 }
+
+function gateOver(volumes: readonly ActualVolume[]) {
+  const touched: string[] = [];
+  const gate = createReconstructGate({
+    layout,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    belief: createBelief(new Map(volumes.map((volume) => [volume.spec.id, volume]))),
+    desired: () => wish([]),
+    isBusy: () => false,
+    touch: (id) => touched.push(id),
+    forget: () => {},
+  });
+  return { gate, touched };
+}
+
+test('the end of an operation is looked at by the orphans of its pod, and by no others', () => {
+  const { gate, touched } = gateOver([
+    ...NUMBERS.map((index) => orphan(`web-${index}`, 'x')),
+    actual('data', { staged: 'present', pods: { 'web-7': 'present' } }),
+  ]);
+  const { key } = place('web-7', 'data');
+  gate.ended({ kind: 'publish', volume: actual('data', {}).spec.id, publication: key });
+  assert.deepEqual(touched, ['mooring/orphan/web-7-x']);
+});
 
 test('what is wanted is not read for each orphan that goes', async () => {
   const { reconciler, host, plugins } = createBench();
