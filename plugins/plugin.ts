@@ -64,9 +64,12 @@ export const NO_SECRETS: VolumeSecrets = {
   expand: undefined,
 };
 
-/** The files of a volume whose content the wish brings: path below the volume root to content and mode. */
+/**
+ * The files of a volume whose content the wish brings: path below the volume root to content and mode; in place of a
+ * file a directory that something is mounted on.
+ */
 export type VolumeFiles = Sensitive<
-  ReadonlyMap<string, { readonly content: Uint8Array; readonly mode: number }>
+  ReadonlyMap<string, { readonly content: Uint8Array; readonly mode: number; readonly isMountPoint?: true }>
 >;
 
 /** A call about the whole volume; what it does is shown as the reason of the wait. */

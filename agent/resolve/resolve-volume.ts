@@ -4,6 +4,7 @@ import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, IMAGE_PLUGIN } from '../../plugins/po
 import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import { type ContentFiles, contentFiles } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
+import { withMountPoints } from './mount-points.ts';
 import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { projectedFiles } from './projected-files.ts';
@@ -74,6 +75,6 @@ function withContent(
 ): Resolved {
   const { uid } = pod.reference;
   const spec: VolumeSpec = { kind, id: podVolumeId(CONTENT_PLUGIN[kind], uid, name), pod: uid, name };
-  const found = content.ok ? content.value : { blocked: content.failure };
+  const found = content.ok ? withMountPoints(content.value, pod, name) : { blocked: content.failure };
   return { ...PLAIN, specName: name, spec, ...found };
 }

@@ -14,7 +14,8 @@ import { done, type Failure, fail, ok, type Result } from '../../mount/failure.t
 import { type AbsolutePath, below, type FileEntry } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
-import { CONTENT_FILES_MAX, type ContentDirectory } from './content-tree.ts';
+import { CONTENT_FILES_MAX, type ContentDirectory, type ContentTree } from './content-tree.ts';
+import { makeNestedMountPoints, nestedNames } from './nested-mount-points.ts';
 import { doubtful, oneByOne } from '../steps.ts';
 
 const DATA = '..data';
@@ -35,7 +36,7 @@ type RootEntries = ReadonlyMap<string, FileEntry>;
 
 /** What is to be the content of the directory at `path`, which exists. */
 export interface Generation extends TransitionArgs {
-  readonly tree: ContentDirectory;
+  readonly tree: ContentTree;
   /** The group that the files are for, which may read them all whatever their own mode says (KV-C14). */
   readonly gid: number | undefined;
 }
@@ -106,6 +107,7 @@ function* finish(
     yield* oneByOne(
       () => makeVisible(root, tree, entries),
       () => hideStale(root, tree, entries),
+      () => makeNestedMountPoints(root, tree),
       () => removeGenerations(root, entries, visible),
       ...[DATA_NEW, LINK_NEW]
         .filter((name) => entries.has(name))
@@ -123,8 +125,9 @@ export const isWritten = transition<Generation, boolean>(
     const current = yield* currentGeneration(root, entries.value);
     if (!current.ok || current.value === undefined) return ok(false);
     const names = [...tree.files.keys(), ...tree.directories.keys()];
+    const nested = yield* nestedNames(root, tree, entries.value);
     // Beside the links there are `..data` and what it leads to.
-    if (entries.value.size !== names.length + 2) return ok(false);
+    if (nested === undefined || entries.value.size !== names.length + nested.size + 2) return ok(false);
     for (const name of names) {
       if (entries.value.get(name)?.facts.kind !== 'symlink') return ok(false);
       const text = yield* paths.readLink(below(root, name));
@@ -244,11 +247,12 @@ function* makeVisible(
   return done;
 }
 
-/** A link that leads elsewhere is replaced by rename, so that a reader never misses it. */
+/** A link that leads elsewhere is replaced by rename, so that a reader never misses it. Mount points stay. */
 function* linkToData(root: AbsolutePath, name: string, entry: FileEntry | undefined): Program<Result<void>> {
   const path = below(root, name);
   const text = `${DATA}/${name}`;
   if (entry === undefined) return yield* paths.makeLink(path, text);
+  if (entry.facts.kind === 'directory') return done;
   if (entry.facts.kind === 'symlink') {
     const found = yield* paths.readLink(path);
     if (!found.ok) return found;

@@ -5,11 +5,19 @@ export interface ContentFile {
   readonly content: Uint8Array;
   /** Permission bits, 0 to 0o777. */
   readonly mode: number;
+  /** It is a directory in place of a file: a container has something mounted there. */
+  readonly isMountPoint?: true;
 }
 
 export interface ContentDirectory {
   readonly files: ReadonlyMap<string, ContentFile>;
   readonly directories: ReadonlyMap<string, ContentDirectory>;
+}
+
+/** All of one volume. */
+export interface ContentTree extends ContentDirectory {
+  /** Directories that lie beside the generations and outlive them; none is below a file of the tree. */
+  readonly mountPoints: readonly string[];
 }
 
 /** Far above what an API object can hold (1 MiB); both bound what one publish may read and write. */
@@ -33,20 +41,23 @@ interface GrowingDirectory {
  * together. `.` and empty components are dropped as the kubelet does. Failures: `spec-invalid`, `too-large`; never an
  * effect, never a content.
  */
-export function parseContentTree(files: ReadonlyMap<string, ContentFile>): Result<ContentDirectory> {
+export function parseContentTree(files: ReadonlyMap<string, ContentFile>): Result<ContentTree> {
   const root: GrowingDirectory = { files: new Map(), directories: new Map() };
+  const mountPoints: string[] = [];
   let bytes = 0;
   if (files.size > CONTENT_FILES_MAX)
     return refuse('too-large', `${files.size} files, ${CONTENT_FILES_MAX} allowed`);
   for (const [path, file] of files) {
-    const refused = checkPath(path) ?? checkMode(file.mode) ?? add(root, componentsOf(path), file);
+    const wrong = checkPath(path) ?? checkMode(file.mode);
+    if (wrong === undefined && file.isMountPoint === true) mountPoints.push(cleanPath(path));
+    const refused = wrong ?? (file.isMountPoint ? undefined : add(root, componentsOf(path), file));
     if (refused !== undefined)
       return refuse('spec-invalid', `path ${JSON.stringify(path.slice(0, 256))}: ${refused}`);
     bytes += file.content.byteLength;
   }
   return bytes > CONTENT_BYTES_MAX
     ? refuse('too-large', `${bytes} bytes, ${CONTENT_BYTES_MAX} allowed`)
-    : ok(root);
+    : ok({ ...root, mountPoints });
 }
 
 /** As the kubelet cleans it: two ways to write one path become one. */

@@ -12,12 +12,7 @@ import {
   showGeneration,
   writeGeneration,
 } from './atomic-writer.ts';
-import {
-  CONTENT_BYTES_MAX,
-  CONTENT_FILES_MAX,
-  type ContentDirectory,
-  parseContentTree,
-} from './content-tree.ts';
+import { CONTENT_BYTES_MAX, CONTENT_FILES_MAX, type ContentTree, parseContentTree } from './content-tree.ts';
 import { removeOwnLeftovers } from './content-leftovers.ts';
 import { giveToGroup, type MountedPlace } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
@@ -136,7 +131,7 @@ function giveAll(host: Host, place: MountedPlace, call: PublicationCall, gid: nu
   return giveToGroup(host, { ...place, volume, fsGroup, readOnly: true, progress, stillWanted });
 }
 
-function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentDirectory> {
+function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentTree> {
   if (call.spec.kind !== kind) return notOurs(call);
   if (call.files !== undefined) return parseContentTree(call.files.reveal());
   return fail({

@@ -7,7 +7,7 @@ import { type Generation, writeGeneration } from '../../../plugins/pod/atomic-wr
 import {
   CONTENT_BYTES_MAX,
   CONTENT_FILES_MAX,
-  type ContentDirectory,
+  type ContentTree,
   parseContentTree,
 } from '../../../plugins/pod/content-tree.ts';
 import { accept } from '../accept.ts';
@@ -28,7 +28,7 @@ const GENERATIONS: readonly Files[] = [
   { 'deep/er/key': 'five', 'deep/key': SECRET, 'deep/er/.key.tmp': 'five' },
 ];
 
-function treeOf(files: Files): ContentDirectory {
+function treeOf(files: Files): ContentTree {
   const tree = parseContentTree(filesOf(files).reveal());
   accept(tree);
   return tree.value;
