@@ -78,3 +78,17 @@ test('a driver has no defaults while a file is yet to be read: its CSIDriver may
     [undefined],
   );
 });
+
+test('an optional secret or configMap that is not known is not taken for one that is not there', () => {
+  const optional = podYaml('web', { data: 'secret: {secretName: login, optional: true}' });
+  assert.match(
+    blockedIn(withRefused(optional, secretYaml('login', { 'a/b': 'canary-5d1e' }))),
+    /^reference-missing: Secret default\/login was refused \(all.yaml#2, stringData\./,
+  );
+  const source = 'projected: {sources: [{configMap: {name: c, optional: true}}]}';
+  const wish = { ...wishOf({ 'all.yaml': podYaml('web', { data: source }) }), awaited: 'z.yaml' };
+  assert.match(
+    blockedIn(wholly(desire(wish, STAND_ALONE))),
+    /^reference-missing: ConfigMap default\/c may be in z.yaml, which is being read for the first time/,
+  );
+});
