@@ -5,7 +5,7 @@ import type { VolumeFiles } from '../../plugins/plugin.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { ContentSource } from '../../kubernetes/objects/content-source.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
-import { refuseMissing } from './missing.ts';
+import { refuseMissing, refuseUnknown } from './missing.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What a content volume should hold, and the name of that state. */
@@ -17,7 +17,7 @@ export interface ContentFiles {
 
 /**
  * `reference-missing` when the object, or a key of it, is not there and the volume is not optional. Of an optional
- * volume what is missing is left out, as by the kubelet.
+ * volume what is missing is left out, as by the kubelet; what only may be missing is not.
  */
 export function contentFiles(
   desired: DesiredObjects,
@@ -29,6 +29,8 @@ export function contentFiles(
   const configMap = source.kind === 'config-map' ? desired.configMaps.get(key) : undefined;
   const object = secret ?? configMap;
   const title = `${source.kind === 'secret' ? 'Secret' : 'ConfigMap'} ${key}`;
+  const unknown = object === undefined ? refuseUnknown(desired, title) : undefined;
+  if (unknown !== undefined) return unknown;
   if (object === undefined && !source.optional) return refuseMissing(desired, title);
   const data: ReadonlyMap<string, Uint8Array> = secret?.data.reveal() ?? configMap?.data ?? new Map();
   const files = new Map<string, { readonly content: Uint8Array; readonly mode: number }>();

@@ -2,7 +2,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import { CSI_DEFAULTS, type CsiVolumeSpec } from '../../plugins/volume.ts';
 import type { LifecycleMode, TokenRequest } from '../../kubernetes/objects/objects.ts';
-import { isRefused, refuseMissing } from './missing.ts';
+import { refuseUnknown } from './missing.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
@@ -46,12 +46,8 @@ function unreadable(
   desired: Pick<DesiredObjects, 'drivers' | 'rejected' | 'awaited'>,
   driver: string,
 ): Failure | undefined {
-  const identity = `CSIDriver ${driver}`;
   if (desired.drivers.has(driver)) return undefined;
-  if (isRefused(desired, identity)) return refuseMissing(desired, identity, { blocker: driver }).failure;
-  if (desired.awaited === undefined) return undefined;
-  const message = `${identity} may be in ${desired.awaited}, which is being read for the first time`;
-  return refuse('reference-missing', message, driver).failure;
+  return refuseUnknown(desired, `CSIDriver ${driver}`, driver)?.failure;
 }
 
 /** A driver has to say that it does inline volumes: one that does not know of them might mount anything (KEP-596). */

@@ -25,9 +25,17 @@ export function whyRefused({ origin, field, message }: Rejection): string {
   return `${origin}, ${field === undefined || field === '' ? message : `${field}: ${message}`}`;
 }
 
-/** Whether an object of that identity was refused. */
-export function isRefused({ rejected }: Pick<DesiredObjects, 'rejected'>, identity: string): boolean {
-  return rejectionOf(rejected, identity) !== undefined;
+/** By `reference-missing`, of an object that is not there and may be all the same; undefined: it is not. */
+export function refuseUnknown(
+  desired: Pick<DesiredObjects, 'rejected' | 'awaited'>,
+  identity: string,
+  blocker?: string,
+): ReturnType<typeof refuse> | undefined {
+  if (rejectionOf(desired.rejected, identity) !== undefined)
+    return refuseMissing(desired, identity, blocker === undefined ? {} : { blocker });
+  if (desired.awaited === undefined) return undefined;
+  const message = `${identity} may be in ${desired.awaited}, which is being read for the first time`;
+  return refuse('reference-missing', message, blocker);
 }
 
 /** A wish is never changed in place, so each list is read once, however many objects are missing. */
