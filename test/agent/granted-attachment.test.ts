@@ -72,3 +72,17 @@ test('a volume does not wait for the secret that its attacher needs, before a re
   await untilSettled(world);
   assert.equal(reasonIn(world), undefined);
 });
+
+test('the certificates of a cluster, which are not read, are not taken for none where they are optional', async () => {
+  const bundle = '{clusterTrustBundle: {name: ca, path: ca.pem, optional: true}}';
+  const files = { 'app.yaml': podYaml('app', { ca: `projected: {sources: [${bundle}]}` }) };
+  const world = await agentWorld(files, {}, {}, {}, { attachment: createGrants() });
+  const stateIn = () => world.status().pods[0]?.volumes[0]?.state;
+  await until('it is mounted or waits', () => ['mounted', 'blocked'].includes(stateIn() ?? ''));
+  assert.equal(stateIn(), 'blocked');
+  assert.equal(reasonIn(world)?.code, 'reference-missing');
+  assert.match(
+    reasonIn(world)?.message ?? '',
+    /ClusterTrustBundle ca, and this version reads none of a cluster/,
+  );
+});
