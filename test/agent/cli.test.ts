@@ -130,6 +130,14 @@ test('help is in groups, with examples and exit codes, and fits 80 columns', asy
   assert.doesNotMatch(out, /broker/);
 });
 
+test('what the agent starts for itself is wrong usage for anybody else, told in a line', async () => {
+  for (const words of [['broker'], ['broker', 'x'], ['broker', 'path'], ['broker', '--help']]) {
+    const { code, out, err } = await run(...words);
+    assert.deepEqual([code, out], [2, ''], words.join(' '));
+    assert.match(err, /^mooring: a broker is started by the agent alone; .*mooring --help.*\n$/);
+  }
+});
+
 test('the help of the agent lists every setting with its default', async () => {
   const { out } = await run('agent', '--help');
   for (const { key, default: byDefault } of SETTINGS)
