@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { localVolumeId } from '../../../plugins/local/local-traits.ts';
 import { desired, desiredWith, publicationOf, refusalOf, volumeOf } from '../desired.ts';
-import { claimSource, claimYaml, nodeYaml, podYaml, wishOf, withDevices } from '../manifests.ts';
+import {
+  claimSource,
+  claimYaml,
+  nodeYaml,
+  onlyRejection,
+  podYaml,
+  wishOf,
+  withDevices,
+} from '../manifests.ts';
 
 const web = podYaml('web', { data: claimSource('data') });
 const claim = claimYaml('data');
@@ -135,6 +143,16 @@ test('any term is enough, the fields of a node are among them, and an empty term
   assert.equal(blockedOf(localYaml({ spec: terms(`${other}, ${field}`) })), 'free');
   assert.match(blockedOf(localYaml({ spec: terms(other) })), /^wrong-topology/);
   assert.match(blockedOf(localYaml({ spec: terms('{}') })), /^wrong-topology/);
+});
+
+test('a nodeAffinity without `required`, which Kubernetes refuses, is not taken for one that any node meets', () => {
+  const refused = /^spec\.nodeAffinity\.required: is missing; expected nodeSelectorTerms/;
+  for (const affinity of ['{}', '{preferred: []}']) {
+    const wish = wishOf({ 'data.yaml': localYaml({ spec: `nodeAffinity: ${affinity}` }) });
+    assert.equal(wish.rejected.length, 1, affinity);
+    assert.match(onlyRejection(wish), refused);
+  }
+  assert.equal(blockedOf(localYaml({ spec: 'nodeAffinity: null' })), 'free');
 });
 
 test('the node is called as the agent was told', () => {
