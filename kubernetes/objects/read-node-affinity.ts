@@ -4,9 +4,14 @@ import type { FieldReader } from '../fields/field-reader.ts';
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] as const;
 
-/** `required`: any of its nodeSelectorTerms, each with all of its rules; undefined when it is not written. */
-export function readNodeAffinity(required: FieldReader): readonly (readonly TopologyRule[])[] | undefined {
-  if (!required.present) return undefined;
+/** Any of its nodeSelectorTerms, each with all of its rules; undefined when there is none, and it may be anywhere. */
+export function readNodeAffinity(affinity: FieldReader): readonly (readonly TopologyRule[])[] | undefined {
+  if (!affinity.present) return undefined;
+  const required = affinity.key('required');
+  if (!required.present) {
+    required.refuse('is missing; expected nodeSelectorTerms, or no nodeAffinity');
+    return undefined;
+  }
   const terms = required.key('nodeSelectorTerms');
   const read = terms
     .list()

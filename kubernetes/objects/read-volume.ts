@@ -48,7 +48,7 @@ export function readPersistentVolume(reader: FieldReader): PersistentVolume {
     mountOptions: readMountOptions(reader, source),
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     claimRef: readClaimReference(spec.key('claimRef')),
-    reachableFrom: readNodeAffinity(spec.key('nodeAffinity').key('required')),
+    reachableFrom: readNodeAffinity(spec.key('nodeAffinity')),
     capacityBytes: readSize(spec.key('capacity').key('storage')),
     supplementalGid: readGid(annotation(reader, GID_ANNOTATION)),
   };
