@@ -287,8 +287,13 @@ function brokerCommand(): readonly string[] {
 
 sealProcess();
 keepYoungGenerationSmall();
-// A broker is started for every few mounts and must be small: it loads nothing of what follows.
-if (process.argv[2] === 'broker') {
+if (process.argv[2] === 'broker' && process.send === undefined) {
+  createScreen().complain(
+    'mooring: a broker is started by the agent alone; "mooring --help" has the commands\n',
+  );
+  process.exitCode = EXIT_CODES.usage;
+  // A broker is started for every few mounts and must be small: it loads nothing of what follows.
+} else if (process.argv[2] === 'broker') {
   const { runOwnBroker } = await import('./process/run-broker.ts');
   await runOwnBroker();
 } else {
