@@ -59,7 +59,7 @@ export function createDriveWorld(): DriveWorld {
   };
 }
 
-const DEFAULTS: DriveOptions = {
+export const DEFAULTS: DriveOptions = {
   endpoint: undefined,
   registration: undefined,
   command: [],
