@@ -10,8 +10,10 @@ import { isGood, Notes, type Verdict } from './oracle/verdict.ts';
 import type { DriveOptions } from './rig/drive-options.ts';
 import { createDriverProcess, type DriverProcess } from './rig/driver-child.ts';
 import type { DriverClient } from './rig/driver-client.ts';
+import { lastWords } from './rig/last-words.ts';
 import { Life } from './rig/life.ts';
 import { CLOCK, forceUnmount, loopDevicesOf, makeDirectory, mountsBelow } from './rig/machine.ts';
+import type { Patience } from './rig/patience.ts';
 import { announcedEndpoint, confirmRegistration, findRegistrationSocket } from './rig/registration.ts';
 import type { DriverFacts, Rig } from './rig/rig.ts';
 import { fail, ok, type Result } from '../../mount/failure.ts';
@@ -26,6 +28,7 @@ export interface DriveParts {
   readonly brokerCommand: readonly string[];
   readonly onBegin: (duty: string, title: string) => void;
   readonly onVerdict: (verdict: Verdict) => void;
+  readonly onWait: Patience['onWait'];
   /** No further duty is begun; what was set up is taken down. */
   readonly interrupted: AbortSignal;
 }
@@ -64,16 +67,17 @@ async function driveStarted(
 ): Promise<Result<DriveReport>> {
   const { options } = parts;
   const run = createRun(parts);
-  const registrar = await register(parts, remote, driver);
+  const patience: Patience = { driver, interrupted: parts.interrupted, onWait: parts.onWait };
+  const registrar = await register(parts, remote, patience);
   if (!registrar.ok) return registrar;
   const { notes, client: registry, announced, startMs } = registrar.value;
   const endpoint = options.endpoint ?? announced?.endpoint;
   if (endpoint === undefined) return hopeless(notes.failures.join('; '), driver);
-  const late = await waitUntilReady(remote, endpoint, driver);
-  if (late !== undefined) return hopeless(`the driver at ${endpoint}: ${late}`, driver);
+  const late = await waitUntilReady(remote, endpoint, patience);
+  if (late !== undefined) return hopeless(late, driver);
   const client = clientOf(remote, endpoint, options.deadlineMs);
   const facts = await readFacts(client);
-  if (!facts.ok) return facts;
+  if (!facts.ok) return hopeless(facts.failure.message, driver);
   if (registry === undefined) notes.skip('no --registration was asked for');
   else
     await confirmRegistration(registry, notes, { announced: announced?.name ?? '', own: facts.value.name });
@@ -87,7 +91,8 @@ async function driveStarted(
     endpoint,
     directory: parts.directory,
     driver,
-    untilReady: () => waitUntilReady(remote, endpoint, driver),
+    // What is set up is taken down through the driver, so that an interruption waits for it.
+    untilReady: () => waitUntilReady(remote, endpoint, { ...patience, interrupted: NEVER }),
     random: chance,
     backingFiles: new Set(),
     leftovers: [],
@@ -120,25 +125,25 @@ interface Registrar {
 async function register(
   { options, onBegin }: DriveParts,
   remote: GrpcRemote,
-  driver: DriverProcess | undefined,
+  patience: Patience,
 ): Promise<Result<Registrar>> {
   const notes = new Notes();
   const startMs = CLOCK.nowMs();
   if (options.registration === undefined)
     return ok({ notes, startMs, client: undefined, announced: undefined });
   onBegin(REGISTRATION, REGISTRATION_TITLE);
-  const socket = await findRegistrationSocket(options.registration);
-  if (socket === undefined)
-    return hopeless(`no registration socket at or in ${options.registration}`, driver);
+  const seen = await findRegistrationSocket(options.registration, patience);
+  if (seen.kind === 'missing') return hopeless(seen.because, patience.driver);
+  const socket = seen.value;
   const client = clientOf(remote, socket, options.deadlineMs);
   return ok({ notes, startMs, client, announced: await announcedEndpoint(client, socket, notes) });
 }
 
+const NEVER = new AbortController().signal;
 const REGISTRATION_TITLE = 'registers as with a kubelet';
 
 function hopeless(message: string, driver: DriverProcess | undefined): Result<never> {
-  const said = driver?.output().trim().split('\n').slice(-3).join(' | ') ?? '';
-  const text = said === '' ? message : `${message}; it printed: ${said}`;
+  const text = driver === undefined ? message : `${message}; ${lastWords(driver.output())}`;
   return fail({ code: 'driver-unreachable', message: text, effect: 'none' });
 }
 

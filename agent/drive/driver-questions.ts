@@ -1,6 +1,5 @@
 /** What is asked of a driver before it is driven: whether it is ready, and what it says that it can do. */
 import { numbersOf } from './oracle/oracle-nature.ts';
-import type { DriverProcess } from './rig/driver-child.ts';
 import {
   type Answer,
   answerText,
@@ -8,7 +7,8 @@ import {
   createDriverClient,
   type DriverClient,
 } from './rig/driver-client.ts';
-import { CLOCK, inodeOf, kindOf, pause } from './rig/machine.ts';
+import { CLOCK, inodeOf, kindOf } from './rig/machine.ts';
+import { insteadOfSocket, type Look, missing, type Patience, waitWithWords } from './rig/patience.ts';
 import type { DriverFacts } from './rig/rig.ts';
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
@@ -20,8 +20,6 @@ import {
 } from '../../plugins/csi/wire/generated/csi.ts';
 import type { GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 
-const READY_MS_MAX = 120_000;
-const READY_LOOK_MS = 20;
 const READY_CALL_MS = 2_000;
 
 export function clientOf(remote: GrpcRemote, path: AbsolutePath, deadlineMs: number): DriverClient {
@@ -38,22 +36,20 @@ export function clientOf(remote: GrpcRemote, path: AbsolutePath, deadlineMs: num
 export async function waitUntilReady(
   remote: GrpcRemote,
   endpoint: AbsolutePath,
-  driver: DriverProcess | undefined,
+  patience: Patience,
 ): Promise<string | undefined> {
   const client = clientOf(remote, endpoint, READY_CALL_MS);
-  const untilMs = CLOCK.nowMs() + READY_MS_MAX;
-  let last = 'there is no socket';
-  while (CLOCK.nowMs() < untilMs) {
-    if ((await kindOf(endpoint)) === 'socket') {
-      const info = await client.call(IdentityService.getPluginInfo, {});
-      const probe = info.ok ? await client.call(IdentityService.probe, {}) : undefined;
-      if (info.ok && !(probe?.ok === true && probe.reply.ready === false)) return undefined;
-      last = info.ok ? 'Probe says not ready' : `GetPluginInfo: ${answerText(info)}`;
-    }
-    if (driver !== undefined && driver.pid() === undefined) return `its process ended (${last})`;
-    await pause(READY_LOOK_MS);
-  }
-  return `not ready within ${READY_MS_MAX / 1_000} s (${last})`;
+  const look = async (): Promise<Look<true>> => {
+    const kind = await kindOf(endpoint);
+    if (kind !== 'socket') return missing(insteadOfSocket(kind));
+    const info = await client.call(IdentityService.getPluginInfo, {});
+    if (!info.ok) return missing(`GetPluginInfo: ${answerText(info)}`);
+    const probe = await client.call(IdentityService.probe, {});
+    const isReady = !probe.ok || probe.reply.ready !== false;
+    return isReady ? { kind: 'there', value: true } : missing('Probe says not ready');
+  };
+  const seen = await waitWithWords(`the driver at ${endpoint}`, look, patience);
+  return seen.kind === 'there' ? undefined : seen.because;
 }
 
 export async function readFacts(client: DriverClient): Promise<Result<DriverFacts>> {

@@ -1,7 +1,9 @@
 /** One run of `mooring drive` on a screen. */
-import { paint } from '../../mount/text/table.ts';
+import { paint, shorten } from '../../mount/text/table.ts';
+import { spanText } from '../../mount/text/duration.ts';
+import { printable } from '../../mount/text/printable.ts';
 import { json, type Screen } from '../cli/show.ts';
-import { drive } from './drive.ts';
+import { drive, type DriveParts } from './drive.ts';
 import type { DriveOptions } from './rig/drive-options.ts';
 import { driverWords, headLine, reportDocument, sumLine, verdictLines } from './report.ts';
 
@@ -15,6 +17,8 @@ export interface DriveShow {
   readonly interrupted: AbortSignal;
 }
 
+const WAIT_BYTES_MAX = 1_024;
+const TOLD_AGAIN_MS = 10_000;
 const LINE_START = '\r\u001b[K';
 
 /** True when nothing failed: the exit code. */
@@ -25,14 +29,18 @@ export async function showDrive(show: DriveShow): Promise<boolean> {
   // Progress is for a terminal: the line of the duty that runs is written over by its verdict.
   const live = table && screen.rows() !== undefined;
   if (table) screen.write(`${headLine(look)}\n`);
+  const onTerminal = (text: string): void => {
+    screen.write(`${LINE_START}${paint(shorten(text, look.widthMax ?? text.length, look), 'dim', look)}`);
+  };
   const result = await drive({
     options,
     directory: show.directory,
     brokerCommand: show.brokerCommand,
     interrupted,
     onBegin: (duty, title) => {
-      if (live) screen.write(`${LINE_START}${paint(`${duty}  ${title} …`, 'dim', look)}`);
+      if (live) onTerminal(`${duty}  ${title} …`);
     },
+    onWait: live ? (...wait) => onTerminal(waitText(...wait)) : toldBesides(screen),
     onVerdict: (verdict) => {
       if (table) screen.write(`${live ? LINE_START : ''}${verdictLines(verdict, look).join('\n')}\n`);
     },
@@ -47,4 +55,18 @@ export async function showDrive(show: DriveShow): Promise<boolean> {
   else screen.write(json(reportDocument(report, options.seed)));
   if (interrupted.aborted) screen.complain('mooring: interrupted; not every duty was tried\n');
   return report.good && !interrupted.aborted;
+}
+
+function waitText(what: string, because: string, leftMs: number): string {
+  return printable(`waits (${spanText(leftMs)} left) for ${what}: ${because}`, WAIT_BYTES_MAX);
+}
+
+/** Where nothing is written over: a line for each thing, and again every ten seconds. */
+function toldBesides(screen: Screen): DriveParts['onWait'] {
+  let told: { readonly what: string; readonly leftMs: number } | undefined;
+  return (what, because, leftMs) => {
+    if (told?.what === what && told.leftMs > leftMs && told.leftMs - leftMs < TOLD_AGAIN_MS) return;
+    told = { what, leftMs };
+    screen.complain(`mooring: ${waitText(what, because, leftMs)}\n`);
+  };
 }

@@ -49,6 +49,7 @@ export function createDriveWorld(): DriveWorld {
         brokerCommand: [...program('agent/main.ts'), 'broker'],
         onBegin: () => {},
         onVerdict: () => {},
+        onWait: () => {},
         interrupted: new AbortController().signal,
       });
       await removeScratch(scratch);

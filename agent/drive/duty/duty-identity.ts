@@ -102,7 +102,7 @@ async function capabilities({ rig }: Life, notes: Notes): Promise<void> {
   await rig.driver.kill();
   await rig.driver.start();
   const late = await rig.untilReady();
-  if (late !== undefined) return notes.fail(`after a restart ${late}`);
+  if (late !== undefined) return notes.fail(`after a restart: ${late}`);
   const third = await ask();
   notes.expect(first === third, 'after a restart of the same version the capabilities are others');
 }

@@ -18,7 +18,7 @@ async function restart(rig: Rig, notes: Notes): Promise<boolean> {
   await rig.driver?.kill();
   await rig.driver?.start();
   const late = await rig.untilReady();
-  return notes.expect(late === undefined, `after a restart ${late}`);
+  return notes.expect(late === undefined, `after a restart: ${late}`);
 }
 
 /** Between two calls nothing is lost: not the data, not the mounts, not what the driver knows. */

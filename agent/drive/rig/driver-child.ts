@@ -1,6 +1,5 @@
 /** The driver as a child of ours: started, killed in the middle of things, started again. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 
 /** The last bytes of what it printed are kept, to be shown when it does not come up. */
 const OUTPUT_BYTES_MAX = 65_536;
@@ -9,6 +8,8 @@ const STOP_MS_MAX = 5_000;
 export interface DriverProcess {
   /** Undefined while it is not running. */
   pid(): number | undefined;
+  /** How it ended, as a sentence; undefined while it is running, and before it was started. */
+  ending(): string | undefined;
   /** Settles when the process was started; not when it serves. */
   start(): Promise<void>;
   /** SIGKILL to the driver and all it started; settles when it is gone. */
@@ -27,6 +28,7 @@ export function createDriverProcess(command: readonly string[], endpoint: string
   const [file = '', ...argv] = command;
   let child: ChildProcess | undefined;
   let ended: Promise<unknown> = Promise.resolve();
+  let ending: string | undefined;
   let output = '';
 
   const keep = (chunk: Buffer): void => {
@@ -52,6 +54,7 @@ export function createDriverProcess(command: readonly string[], endpoint: string
 
   return {
     pid: () => child?.pid,
+    ending: () => ending,
     async start() {
       process.off('exit', lastWill).once('exit', lastWill);
       const environment = { ...process.env, CSI_ENDPOINT: `unix://${endpoint}` };
@@ -61,17 +64,20 @@ export function createDriverProcess(command: readonly string[], endpoint: string
         env: environment,
       });
       child = started;
+      ending = undefined;
       started.stdout.on('data', keep);
       started.stderr.on('data', keep);
       started.on('error', (error) => keep(Buffer.from(`${error.message}\n`)));
-      ended = Promise.race([once(started, 'exit'), once(started, 'error')]).then(
-        () => {
-          if (child === started) child = undefined;
-        },
-        () => {
-          child = undefined;
-        },
-      );
+      ended = new Promise((resolve) => {
+        const end = (how: string): void => {
+          if (child === started) [child, ending] = [undefined, how];
+          resolve(undefined);
+        };
+        started.once('error', () => end('the driver cannot be started'));
+        started.once('exit', (code, name) => {
+          end(`the driver's process ended ${code === null ? `by ${name}` : `with ${code}`}`);
+        });
+      });
     },
     kill,
     async stop() {

@@ -7,26 +7,34 @@ import { methodName } from '../../../plugins/csi/wire/status.ts';
 import { isDriverName } from '../../../plugins/volume.ts';
 import { answerText } from './driver-client.ts';
 import type { DriverClient } from './driver-client.ts';
-import { CLOCK, kindOf, namesIn, pause } from './machine.ts';
+import { kindOf, namesIn } from './machine.ts';
+import { insteadOfSocket, type Look, missing, type Patience, waitWithWords } from './patience.ts';
 
 import type { Notes } from '../oracle/verdict.ts';
 
-/** A registrar dials its driver with a growing back-off: where the driver started slowly, it comes a minute later. */
-const APPEARS_MS_MAX = 120_000;
-const LOOK_MS = 50;
+const NAMES_MAX = 5;
 
-/** The socket itself, or the one socket that appears in the directory; undefined when none comes in time. */
-export async function findRegistrationSocket(path: AbsolutePath): Promise<AbsolutePath | undefined> {
-  const untilMs = CLOCK.nowMs() + APPEARS_MS_MAX;
-  for (;;) {
-    if ((await kindOf(path)) === 'socket') return path;
-    for (const name of await namesIn(path)) {
-      const socket = parseAbsolutePath(join(path, name));
-      if (socket !== undefined && !name.startsWith('.') && (await kindOf(socket)) === 'socket') return socket;
-    }
-    if (CLOCK.nowMs() > untilMs) return undefined;
-    await pause(LOOK_MS);
+/** The socket itself, or the one socket that appears in the directory; a sentence when none comes in time. */
+export async function findRegistrationSocket(
+  path: AbsolutePath,
+  patience: Patience,
+): Promise<Look<AbsolutePath>> {
+  const where = (await kindOf(path)) === 'directory' ? 'in' : 'at';
+  return waitWithWords(`a registration socket ${where} ${path}`, () => lookForSocket(path), patience);
+}
+
+async function lookForSocket(path: AbsolutePath): Promise<Look<AbsolutePath>> {
+  const kind = await kindOf(path);
+  if (kind === 'socket') return { kind: 'there', value: path };
+  if (kind !== 'directory') return missing(insteadOfSocket(kind));
+  const names = (await namesIn(path)).filter((name) => !name.startsWith('.')).sort();
+  for (const name of names) {
+    const socket = parseAbsolutePath(join(path, name));
+    if (socket !== undefined && (await kindOf(socket)) === 'socket') return { kind: 'there', value: socket };
   }
+  if (names.length === 0) return missing('it is empty');
+  const more = names.length > NAMES_MAX ? ' …' : '';
+  return missing(`of ${names.slice(0, NAMES_MAX).join(', ')}${more} none is a socket`);
 }
 
 /** What GetInfo says of the CSI socket; undefined, with the reason noted, when it cannot be used. */
