@@ -1,7 +1,16 @@
 /** The real entry as a child process; for status and explain against a stand-in for the agent's API. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
@@ -200,6 +209,21 @@ test('an agent that is not running is a sentence and exit code 1', async () => {
     err: `mooring: the agent is not running: there is no socket ${missing} (another place? give --socket)\n`,
   });
 });
+
+test('who cannot write what it has to say says that, and fails', { skip: cannotBeFull() }, async () => {
+  const full = openSync('/dev/full', 'w');
+  for (const entry of ['agent/main.ts', 'plugins/loopfile/main.ts'] as const) {
+    const words = [...programArguments(entry), '--help'];
+    const { status, stderr } = spawnSync(process.execPath, words, { stdio: ['ignore', full, 'pipe'] });
+    assert.match(stderr.toString(), /^mooring(-loopfile)?: standard output: ENOSPC\n$/);
+    assert.equal(status, 1, entry);
+  }
+  closeSync(full);
+});
+
+function cannotBeFull(): string | false {
+  return existsSync('/dev/full') ? false : 'there is no /dev/full';
+}
 
 test('explain says what is in the way; who is unknown is exit code 1', async () => {
   const { code, out } = await run('explain', 'default/db', '-s', socket);
