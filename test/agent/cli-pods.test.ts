@@ -155,6 +155,14 @@ test('wait waits for an agent that does not run yet, and for a pod that nobody k
   assert.equal(await ended, 0);
 });
 
+test('wait ends in time when the agent hangs', async () => {
+  await listen(createServer(() => {}));
+  const screen = listener();
+  assert.equal(await waitForPod('web', { socket, timeoutMs: 1_500 }, screen), 124);
+  const hangs = `the agent did not answer on ${socket} within 2500 ms`;
+  assert.deepEqual([screen.out, screen.err], [[`waits: ${hangs}\n`], [`mooring: not within 1s: ${hangs}\n`]]);
+});
+
 test('wait ends with 124 and the reason when the time is over, with and without an agent', async () => {
   const alone = listener();
   assert.equal(await waitForPod('web', { socket, timeoutMs: 0 }, alone), 124);
