@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
 import { withoutDebugger } from '../mount/process/node-start.ts';
+import { failWithoutStandardOutput } from '../mount/process/standard-output.ts';
 import { keepYoungGenerationSmall } from '../mount/process/young-generation.ts';
 import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
 import type { ConfigFlags, ConfigReading } from './config/config.ts';
@@ -34,8 +35,7 @@ type Commander = typeof import('commander');
 
 /** Settles with the exit code. */
 async function runCommandLine(): Promise<number> {
-  // `mooring status | head` is no error.
-  process.stdout.on('error', () => process.exit(EXIT_CODES.ok));
+  failWithoutStandardOutput('mooring');
   const commander = await import('commander');
   const exit = { code: EXIT_CODES.ok as number };
   const program = new commander.Command('mooring')
@@ -288,9 +288,7 @@ function brokerCommand(): readonly string[] {
 sealProcess();
 keepYoungGenerationSmall();
 if (process.argv[2] === 'broker' && process.send === undefined) {
-  createScreen().complain(
-    'mooring: a broker is started by the agent alone; "mooring --help" has the commands\n',
-  );
+  createScreen().complain('mooring: a broker is started by the agent alone; see "mooring --help"\n');
   process.exitCode = EXIT_CODES.usage;
   // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 } else if (process.argv[2] === 'broker') {

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { parseAbsolutePath } from '../../mount/host.ts';
 import { forbidCores, openDebugger, sealProcess } from '../../mount/broker/process-seal.ts';
+import { failWithoutStandardOutput } from '../../mount/process/standard-output.ts';
 import { startDriver } from './driver.ts';
 import { reportOnStderr as report } from './events.ts';
 import { FS_TYPES, type FsType } from './device/file-system.ts';
@@ -66,6 +67,7 @@ type Flags = ReturnType<typeof readFlags>['values'];
 
 async function main(): Promise<void> {
   sealProcess();
+  failWithoutStandardOutput('mooring-loopfile');
   const { values: flags, positionals } = readFlags();
   if (flags.help) {
     process.stdout.write(USAGE);
