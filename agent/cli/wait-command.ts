@@ -91,7 +91,7 @@ async function waitUntil(
     const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
     const answer = await getFromAgent<StatusDocument>({
       ...{ socket, path: `/v1/status${query}`, kind: 'Status' },
-      timeoutMs: waitMs + Math.min(ANSWER_MS_MAX, Math.max(leftMs, LAST_ANSWER_MS)),
+      timeoutMs: Math.min((revision === undefined ? 0 : waitMs) + ANSWER_MS_MAX, leftMs + LAST_ANSWER_MS),
     });
     revision = answer.kind === 'ok' ? answer.body.revision : undefined;
     const now: Progress =
@@ -106,7 +106,7 @@ async function waitUntil(
     }
     told = now.obstacles;
     againMs = now.againMs ?? WAIT_MS;
-    if (leftMs === 0) {
+    if (leftMs === 0 || (answer.kind !== 'ok' && performance.now() >= endMs)) {
       complain(
         `not within ${spanText(timeoutMs)}: ${told.map(({ sentence }) => sentence).join('; ')}`,
         screen,
