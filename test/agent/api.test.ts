@@ -15,7 +15,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { getFromAgent } from '../../agent/cli/api-client.ts';
+import { changeAtAgent, getFromAgent } from '../../agent/cli/api-client.ts';
 import { type ApiServer, type ApiServerParts, createApiServer } from '../../agent/api/api-server.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
@@ -308,14 +308,20 @@ test('the client says in a sentence why nobody answered', async () => {
   socket = join(folder, 's');
   assert.equal(
     await message(),
-    `the agent is not running: there is no socket ${socket} (another place? give --socket)`,
+    `the agent is not running, or still starting: there is no socket ${socket} (another place? give --socket)`,
   );
   writeFileSync(socket, '');
-  assert.equal(await message(), `the agent is not running: nobody answers on ${socket}`);
+  assert.equal(await message(), `the agent is not running, or still starting: nobody answers on ${socket}`);
   rmSync(socket);
   const silent = createServer(() => {});
   await new Promise<void>((resolve) => silent.listen(socket, resolve));
   assert.equal(await message(50), `the agent did not answer on ${socket} within 50 ms`);
+  const asked = { socket, path: '/v1/quarantine', timeoutMs: 50, kind: 'QuarantineChange' };
+  const change = await changeAtAgent({ ...asked, method: 'POST', body: { volume: 'data' } });
+  assert.deepEqual(change, {
+    kind: 'unreachable',
+    message: `the agent did not answer on ${socket} within 50 ms; it may have done it all the same`,
+  });
   silent.close();
   const stranger = createHttpServer((_, response) => response.end('hello'));
   await new Promise<void>((resolve) => stranger.listen(socket, resolve));

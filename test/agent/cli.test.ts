@@ -206,7 +206,9 @@ test('an agent that is not running is a sentence and exit code 1', async () => {
   assert.deepEqual(await run('status', '-s', missing), {
     code: 1,
     out: '',
-    err: `mooring: the agent is not running: there is no socket ${missing} (another place? give --socket)\n`,
+    err:
+      `mooring: the agent is not running, or still starting: there is no socket ${missing} ` +
+      '(another place? give --socket)\n',
   });
 });
 
