@@ -47,6 +47,8 @@ function ask<T>(
       unreachable(`socket path "${socket}" is longer than ${SOCKET_PATH_BYTES_MAX} bytes`),
     );
   }
+  const unanswered = (error: Error) =>
+    unreachable(sentenceFor(error, socket, timeoutMs) + doubtOf(method, error));
   return new Promise((resolve) => {
     const asked = request(
       {
@@ -70,13 +72,13 @@ function ask<T>(
           if (bytes > ANSWER_BYTES_MAX) asked.destroy(new Error(`answer above ${ANSWER_BYTES_MAX} bytes`));
           else chunks.push(chunk);
         });
-        response.once('error', (error) => resolve(unreachable(sentenceFor(error, socket, timeoutMs))));
+        response.once('error', (error) => resolve(unanswered(error)));
         response.once('end', () => {
           resolve(answerOf(response.statusCode ?? 0, Buffer.concat(chunks).toString('utf8'), socket, kind));
         });
       },
     );
-    asked.once('error', (error) => resolve(unreachable(sentenceFor(error, socket, timeoutMs))));
+    asked.once('error', (error) => resolve(unanswered(error)));
     asked.end(sent);
   });
 }
@@ -110,13 +112,21 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
+/** Errors of a connection that never came about; after any other the agent may be at it. */
+const NEVER_ASKED: readonly string[] = ['ENOENT', 'ECONNREFUSED', 'EACCES', 'EPERM', 'ENOTSOCK'];
+
+function doubtOf(method: string, error: Error): string {
+  const isCertain = method === 'GET' || ('code' in error && NEVER_ASKED.includes(String(error.code)));
+  return isCertain ? '' : '; it may have done it all the same';
+}
+
 function sentenceFor(error: Error, socket: string, timeoutMs: number): string {
   const code = 'code' in error ? String(error.code) : '';
   switch (code) {
     case 'ENOENT':
-      return `the agent is not running: there is no socket ${socket} (another place? give --socket)`;
+      return `the agent is not running, or still starting: there is no socket ${socket} (another place? give --socket)`;
     case 'ECONNREFUSED':
-      return `the agent is not running: nobody answers on ${socket}`;
+      return `the agent is not running, or still starting: nobody answers on ${socket}`;
     case 'EACCES':
     case 'EPERM':
       return `permission denied: ${socket} is open to root only; try with sudo`;
