@@ -36,14 +36,14 @@ import { createVolumesHere, type VolumesHere } from './volumes-here.ts';
 import type { StandingWatch } from '../attachment/standing-watch.ts';
 import { createOperationTimes, type OperationTimes } from '../timing/operation-times.ts';
 import type { TokenSource } from '../source/token-source.ts';
-import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../source/trust-bundle-source.ts';
+import { ownTrustBundles, type TrustBundleSource } from '../source/trust-bundle-source.ts';
 
 export interface AgentParts {
   readonly host: Host;
   /** Where the wish comes from. The first source comes first where two contradict each other. */
   readonly sources: readonly ObjectsSource[];
   readonly tokens: TokenSource;
-  /** Who has certificates for volumes; by default nobody, as without a cluster. */
+  /** Who has certificates for volumes; by default nobody, and in a cluster nobody knows. */
   readonly trustBundles?: TrustBundleSource;
   /** What the machine has; by default that is not known. */
   readonly capacity?: NodeResources;
@@ -117,8 +117,8 @@ class NodeAgent implements Agent {
     const { config, slices = createSlices({ clock: parts.host }) } = parts;
     const operationTimes = createOperationTimes(parts.host, parts.attachment !== undefined);
     const host = operationTimes.onHost(parts.host);
-    const { trustBundles = NO_TRUST_BUNDLES, tokens, capacity = {}, standing } = parts;
     const attachment = parts.attachment === undefined ? 'called' : 'granted';
+    const { trustBundles = ownTrustBundles(attachment), tokens, capacity = {}, standing } = parts;
     const layout = createLayout(config.root);
     const deniedHostPaths = [layout.root, ...config.hostPathDenied];
     const drivers = createDriverRegistry({

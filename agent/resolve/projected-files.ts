@@ -68,7 +68,8 @@ function bundleFile(
 ): Result<ContentFiles> {
   const answer = sources.options.trustBundles.bundleFor(wanted.bundles);
   if (answer.kind === 'bundle') return ok(oneFile(pod, wanted, answer.pem, answer.revision));
-  return wanted.optional ? ok(oneFile(pod, wanted, '', 'absent')) : { ok: false, failure: answer.failure };
+  const isLeftEmpty = wanted.optional && answer.kind === 'none';
+  return isLeftEmpty ? ok(oneFile(pod, wanted, '', 'absent')) : { ok: false, failure: answer.failure };
 }
 
 function oneFile(

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { wholly } from '../../mount/process/slices.ts';
 import { desire, type DesireOptions } from '../../agent/resolve/desired-state-populator.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
-import { NO_TRUST_BUNDLES } from '../../agent/source/trust-bundle-source.ts';
+import { ownTrustBundles } from '../../agent/source/trust-bundle-source.ts';
 import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import type {
   DesiredPublication,
@@ -17,7 +17,7 @@ export const STAND_ALONE: DesireOptions = {
   deniedHostPaths: [path('/var/lib/mooring'), path('/proc'), path('/dev')],
   nodeName: 'node-1',
   tokens: NO_TOKENS,
-  trustBundles: NO_TRUST_BUNDLES,
+  trustBundles: ownTrustBundles('called'),
   republishEpoch: 0,
   capacity: {},
   attachment: 'called',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { NO_TOKENS, type TokenSource } from '../../../agent/source/token-source.ts';
-import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../../../agent/source/trust-bundle-source.ts';
+import { ownTrustBundles, type TrustBundleSource } from '../../../agent/source/trust-bundle-source.ts';
 import type { TrustBundles } from '../../../kubernetes/objects/content-source.ts';
 import type { TokenRequest } from '../../../kubernetes/objects/objects.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
@@ -155,7 +155,7 @@ test('another token is another generation, and no token keeps the volume as it i
 test('certificates come through their port; without a cluster they are refused, or an empty file', () => {
   const asked: TrustBundles[] = [];
   const trustBundles: TrustBundleSource = {
-    ...NO_TRUST_BUNDLES,
+    ...ownTrustBundles('called'),
     bundleFor: (bundles) => {
       asked.push(bundles);
       return { kind: 'bundle', pem: 'PEM', revision: '7' };
