@@ -424,6 +424,21 @@ test('a volume of huge pages has the size of page and the room that the containe
     assert.deepEqual(emptyDirOf(emptyDir, containers), { ...huge, sizeLimitBytes: bytes }, emptyDir);
 });
 
+test('huge pages that the pod as a whole has are those of its volume, as with the kubelet', () => {
+  const two = 2 * 1_024 * 1_024;
+  const resources = 'resources: {limits: {hugepages-2Mi: 8Mi}, requests: {hugepages-2Mi: 8Mi}}';
+  for (const [emptyDir, containers, bytes] of [
+    ['{medium: HugePages}', withLimits('{}'), 4 * two],
+    ['{medium: HugePages-2Mi, sizeLimit: 5Mi}', withLimits('{}'), 2 * two],
+    ['{medium: HugePages-2Mi}', withLimits('{hugepages-2Mi: 2Mi}'), 4 * two],
+  ] as const)
+    assert.deepEqual(
+      emptyDirOf(emptyDir, containers, resources),
+      { medium: 'huge-pages', hugePageBytes: two, sizeLimitBytes: bytes },
+      `${emptyDir} ${containers}`,
+    );
+});
+
 test('a hostPath at, below or above what is denied is refused', () => {
   for (const denied of [
     '/',
