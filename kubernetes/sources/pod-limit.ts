@@ -17,11 +17,14 @@ export function podMemoryLimit(spec: FieldReader): bigint | undefined {
   return limitOfContainers(spec, 'memory') + (readAmount(spec.key('overhead').key('memory'), 'memory') ?? 0n);
 }
 
-/** The sizes of the huge pages that a container asks for or may use, as in the resource's name (`2Mi`), in order. */
+/**
+ * The sizes of the huge pages that the pod as a whole or a container asks for or may use, as in the resource's name
+ * (`2Mi`), in order.
+ */
 export function hugePageSizes(spec: FieldReader): readonly string[] {
-  const containers = [...spec.key('containers').list(), ...spec.key('initContainers').list()];
-  const names = containers.flatMap((container) => {
-    const resources = container.key('resources');
+  const owners = [spec, ...spec.key('containers').list(), ...spec.key('initContainers').list()];
+  const names = owners.flatMap((owner) => {
+    const resources = owner.key('resources');
     return [...resources.key('limits').entries(), ...resources.key('requests').entries()].map(
       ([name]) => name,
     );
@@ -30,9 +33,11 @@ export function hugePageSizes(spec: FieldReader): readonly string[] {
   return [...new Set(sizes)].sort();
 }
 
-/** The bytes of huge pages of this size that the pod's containers may have at a time; 0: none is allowed any. */
+/** The bytes of huge pages of this size that the pod may have, by its own word or by its containers'; 0: none. */
 export function podHugePageLimit(spec: FieldReader, size: string): bigint {
-  return limitOfContainers(spec, HUGE_PAGES + size);
+  const resource = HUGE_PAGES + size;
+  const whole = limitOf(spec, resource);
+  return whole > 0n ? whole : limitOfContainers(spec, resource);
 }
 
 /**
