@@ -24,7 +24,8 @@ import {
 
 const skip = clusterObstacle();
 const cluster = sharedCluster();
-const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
+const CORE = '/api/v1/namespaces/default';
+const CLAIMS = `${CORE}/persistentvolumeclaims`;
 const PROTECTION = 'kubernetes.io/pvc-protection';
 const MINUTES = { waitMsMax: 300_000, lookEveryMs: 20 };
 
@@ -162,6 +163,72 @@ withDriver(
     assert.deepEqual(mountsBelow(world.root), []);
     await admin.request('MERGE', `${CLAIMS}/leaving`, { metadata: { finalizers: null } });
     await deletePod(admin, 'late');
+    await world.untilEmpty();
+  },
+);
+
+/** By a policy of an administrator. Settles when marks on this claim are refused; the answer ends that. */
+async function denyMarks(admin: AdminClient, name: string): Promise<() => Promise<void>> {
+  const group = 'admissionregistration.k8s.io';
+  const [policies, bindings] = ['policies', 'policybindings'].map(
+    (one) => `/apis/${group}/v1/validatingadmission${one}`,
+  );
+  const operations = ['UPDATE'];
+  const resources = ['persistentvolumeclaims/status'];
+  const resourceRules = [{ apiGroups: [''], apiVersions: ['v1'], operations, resources }];
+  const conditions = [{ type: 'mooring.dev/InUse', status: 'True', reason: 'probe' }];
+  const expression = '!has(object.status.conditions) || object.status.conditions.all(c, c.reason == "")';
+  await admin.request('POST', `${policies}`, {
+    metadata: { name: 'marks' },
+    spec: { matchConstraints: { resourceRules }, validations: [{ expression, message: 'no marks' }] },
+  });
+  await admin.request('POST', `${bindings}`, {
+    metadata: { name: 'marks' },
+    spec: { policyName: 'marks', validationActions: ['Deny'] },
+  });
+  const path = `${CLAIMS}/${name}/status?dryRun=All`;
+  await until('marks are refused', async () =>
+    /no marks/.test(JSON.stringify(await admin.tryRequest('MERGE', path, { status: { conditions } }))),
+  );
+  return async () => {
+    await admin.request('DELETE', `${bindings}/marks`);
+    await admin.request('DELETE', `${policies}/marks`);
+  };
+}
+
+withDriver(
+  'a pod that waits because the API server does not take what makes its claim sure is told so by an event of its own',
+  'denied.example.com',
+  async (world, { admin, stopControllers }) => {
+    await makeDisk(world, admin, 'denied', 'denied.example.com');
+    await world.startAgent();
+    await world.untilRegistered('denied.example.com');
+    await makeDeletedClaim(admin, 'denied', () => stopControllers(true));
+    const allowMarks = await denyMarks(admin, 'denied');
+    try {
+      await makePod(admin, 'kept-out', claim('denied'));
+      const waiting = await world.until('it waits', ({ sources }) =>
+        sources.rejected.some(({ message }) => message.includes('no marks')),
+      );
+      assert.deepEqual(waiting.pods, []);
+      const { metadata } = (await admin.request('GET', `${CORE}/pods/kept-out`)) as {
+        readonly metadata: { readonly uid: string };
+      };
+      // As `kubectl describe pod` asks for them.
+      const selector = encodeURIComponent(`involvedObject.uid=${metadata.uid},involvedObject.name=kept-out`);
+      await until(
+        'an event of the pod',
+        async () => {
+          const events = await admin.request('GET', `${CORE}/events?fieldSelector=${selector}`);
+          return /FailedMount.*Claim default\/denied.*no marks/.test(JSON.stringify(events));
+        },
+        { ...MINUTES, waitMsMax: 60_000 },
+      );
+    } finally {
+      await allowMarks();
+    }
+    await world.untilReady('kept-out');
+    await deletePod(admin, 'kept-out');
     await world.untilEmpty();
   },
 );
