@@ -1,10 +1,11 @@
 /** What stands in the way of volumes, said of the objects of a cluster by the kubelet's words for it. Pure. */
 import type { FailureCode } from '../../mount/failure.ts';
 import { isDevice, nameOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
-import type { PodReference, PodUid, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
+import type { PodUid, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { climbs } from '../../reconciler/model/operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { AgentView } from '../node/agent-view.ts';
+import type { Rejection, WaitingPod } from '../source/objects-source.ts';
 import { shown } from '../status/status-text.ts';
 
 /** An object that events are about; of a PersistentVolume only the name is known. */
@@ -31,7 +32,7 @@ export interface VolumeEvent {
   readonly reason: EventReason;
   /** The failure's code, or the kind of the wait. */
   readonly code: string;
-  /** It is this volume of the subject. */
+  /** It is this volume of the subject; empty: it is all of them. */
   readonly volume: string;
   /** Printable, and bounded as in the status. */
   readonly message: string;
@@ -42,8 +43,11 @@ export interface VolumeEvent {
 /** What of a running agent is looked at. */
 export interface EventView {
   readonly reconciler: Pick<AgentView['reconciler'], 'actual' | 'desired' | 'obstacles'>;
-  /** By uid, and only where each pod is from. */
-  readonly desiredObjects: { readonly pods: ReadonlyMap<PodUid, { readonly origin: string }> };
+  readonly desiredObjects: {
+    /** By uid, and only where each pod is from. */
+    readonly pods: ReadonlyMap<PodUid, { readonly origin: string }>;
+    readonly rejected: readonly Pick<Rejection, 'pod' | 'field' | 'message'>[];
+  };
 }
 
 /** A failure is said soon; what one try cures is not. */
@@ -64,7 +68,23 @@ export function volumeEvents(view: EventView, origin: string): readonly VolumeEv
       return { ...said, subject: podSubject(pod), reason: 'FailedMount', sayAfterMs: FAILED_AFTER_MS };
     });
   const inTheWay = reconciler.obstacles().flatMap((obstacle) => eventsOf(obstacle, view, origin));
-  return [...unresolved, ...inTheWay];
+  const asWhole = desiredObjects.rejected.flatMap((one) => waitOf(one));
+  return [...unresolved, ...inTheWay, ...asWhole];
+}
+
+/** A pod that is not shown yet has no volumes here, and all of them wait. */
+function waitOf({
+  pod,
+  field = '',
+  message,
+}: EventView['desiredObjects']['rejected'][number]): readonly VolumeEvent[] {
+  if (pod === undefined) return [];
+  const said = {
+    code: 'not-taken',
+    volume: '',
+    message: shown(field === '' ? message : `${field}: ${message}`),
+  };
+  return [{ ...said, subject: podSubject(pod), reason: 'FailedMount', sayAfterMs: WAITING_AFTER_MS }];
 }
 
 /** What an obstacle is about, as long as it is one to be told. */
@@ -136,7 +156,7 @@ function isOfCluster(
   return from === origin || desiredObjects.pods.get(pod.uid)?.origin === origin;
 }
 
-function podSubject({ namespace, name, uid }: PodReference): EventSubject {
+function podSubject({ namespace, name, uid }: WaitingPod): EventSubject {
   return { kind: 'Pod', namespace, name, uid };
 }
 

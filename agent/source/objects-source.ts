@@ -1,7 +1,7 @@
 /** The port of whatever says what is wanted: a directory of manifests, an API server, or several of them at once. */
 import type { Failure, Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../mount/host.ts';
-import type { PodUid } from '../../plugins/volume.ts';
+import type { PodReference, PodUid } from '../../plugins/volume.ts';
 import type { Stamped, ApiObject } from '../../kubernetes/objects/objects.ts';
 import type { ClusterReport } from './cluster-report.ts';
 import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
@@ -17,7 +17,11 @@ export interface Rejection {
   readonly message: string;
   /** What a VolumeAttachment that is not taken is about: it is not known whether that volume is attached. */
   readonly attachment?: AttachmentSubject;
+  /** The pod of a cluster that waits because of it: it has an object there, by which that is told. */
+  readonly pod?: WaitingPod;
 }
+
+export type WaitingPod = Pick<PodReference, 'namespace' | 'name' | 'uid'>;
 
 /** A part of a source that is known or unknown by itself: one file, or all that an API server says. */
 export interface SourcePart {

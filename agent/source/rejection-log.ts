@@ -21,7 +21,8 @@ export function createRejectionLog(log: Log): RejectionLog {
       refused = new Map(rejected.map((one) => [subjectOf(one), one]));
       const news = [...known].filter(([key]) => !knownBefore.has(key));
       const mended = [...refusedBefore].filter(([subject]) => !refused.has(subject));
-      for (const [, { attachment: _, ...one }] of news.slice(0, LINES_MAX)) log.warn('not taken', { ...one });
+      for (const [, { attachment: _, pod: __, ...one }] of news.slice(0, LINES_MAX))
+        log.warn('not taken', { ...one });
       if (news.length > LINES_MAX)
         log.warn('more is not taken', { objects: news.length - LINES_MAX, command: 'mooring status' });
       for (const [, { origin, subject }] of mended.slice(0, LINES_MAX))

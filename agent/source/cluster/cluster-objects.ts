@@ -10,9 +10,10 @@ import {
   type Pod,
   type Stamped,
 } from '../../../kubernetes/objects/objects.ts';
+import { identify } from '../../../kubernetes/objects/read-metadata.ts';
 import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-object.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { Rejection, SourcePart } from '../objects-source.ts';
+import type { Rejection, SourcePart, WaitingPod } from '../objects-source.ts';
 import type { ClaimProtection, SeenClaim } from '../../claim/claim-desk.ts';
 import type { Untold } from './named-object.ts';
 import { podLife } from './pod-life.ts';
@@ -137,7 +138,8 @@ class ObjectsOfCluster implements ClusterObjects {
     if (lacking === undefined) return true;
     growing.objects.delete(identityOf(pod));
     growing.frozenPods.add(pod.reference.uid);
-    growing.rejected.push({ origin: this.#origin, subject: identityOf(pod), message: lacking });
+    const waiting = waitingPod(envelope);
+    growing.rejected.push({ origin: this.#origin, subject: identityOf(pod), message: lacking, ...waiting });
     return false;
   }
 
@@ -260,6 +262,7 @@ class ObjectsOfCluster implements ClusterObjects {
         ...(subject === undefined ? {} : { subject: subject.identity }),
         field,
         message,
+        ...(subject?.pod === undefined ? {} : waitingPod(envelope)),
       });
     return undefined;
   }
@@ -271,6 +274,14 @@ class ObjectsOfCluster implements ClusterObjects {
     this.#shapes.set(envelope, shape);
     return shape;
   }
+}
+
+/** Also of one whose other fields cannot be read. */
+function waitingPod({ uid, value }: ApiObjectEnvelope): { readonly pod?: WaitingPod } {
+  const identity = identify('Pod', value);
+  if (identity === undefined) return {};
+  const { namespace, name } = identity;
+  return { pod: { namespace, name, uid: uid as PodUid } };
 }
 
 /** One that has just been bound is known to the server's authorizer a moment later. */

@@ -35,7 +35,7 @@ function world() {
       desired: () => node.desired([], { unresolved }),
       obstacles: () => [],
     },
-    desiredObjects: { pods: new Map([[node.WEB.uid, { origin: ORIGIN }]]) },
+    desiredObjects: { pods: new Map([[node.WEB.uid, { origin: ORIGIN }]]), rejected: [] },
   };
   const begin = () => {
     const log = { warn: (event: string) => void warned.push(event) };

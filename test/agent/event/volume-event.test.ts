@@ -45,6 +45,7 @@ function view(
         [node.DB.uid, { origin: ORIGIN }],
         [node.JOB.uid, { origin: '/etc/mooring/manifests/job.yaml' }],
       ]),
+      rejected: [],
     },
   } satisfies EventView;
 }
@@ -123,5 +124,23 @@ test('what a volume lacks to be wanted at all is said of its pod, by its name in
   assert.deepEqual(
     events.map(({ subject, reason, message }) => [subject.name, reason, message]),
     [['web', 'FailedMount', 'volume "settings": Secret default/a is missing']],
+  );
+});
+
+test('a pod that waits as a whole is told why; what is refused beside that has no object to say it of', () => {
+  const { desiredObjects, ...now } = view([]);
+  const message = 'it waits for PersistentVolumeClaim default/data: no marks';
+  const rejected = [
+    { pod: node.WEB, message },
+    { message },
+    { pod: node.DB, field: 'spec.volumes', message },
+  ];
+  const events = volumeEvents({ ...now, desiredObjects: { ...desiredObjects, rejected } }, ORIGIN);
+  assert.deepEqual(
+    events.map(({ subject, reason, message: said, sayAfterMs }) => [subject.name, reason, said, sayAfterMs]),
+    [
+      ['web', 'FailedMount', message, 15_000],
+      ['db', 'FailedMount', `spec.volumes: ${message}`, 15_000],
+    ],
   );
 });

@@ -100,6 +100,8 @@ function world({ withNode = true, atStake = false, lookMs = 0 } = {}) {
         .parts.flatMap(({ objects }) => objects.map(identityOf))
         .sort(),
     frozen: () => source.current().parts.flatMap(({ frozenPods }) => [...frozenPods]),
+    waiting: () =>
+      source.current().parts.flatMap(({ rejected }) => rejected.flatMap(({ pod: one }) => one ?? [])),
     said: () => source.current().parts.flatMap(({ rejected }) => rejected.map(({ message }) => message)),
   };
 }
@@ -127,7 +129,7 @@ test('the pods of this node and what they lead to, and nothing else', async () =
 });
 
 test('a pod is shown when each object that it names was answered, and frozen until then', async () => {
-  const { clock, store, start, shown, frozen, said } = world();
+  const { clock, store, start, shown, frozen, said, waiting } = world();
   store.denied.add(SECRETS);
   const web = store.put(PODS, pod('web', { secret: { secretName: 'key', optional: true } }));
   await start();
@@ -138,6 +140,8 @@ test('a pod is shown when each object that it names was answered, and frozen unt
     said().join('\n'),
     /it waits for Secret default\/key: .* is forbidden \(403\); .*administrator.* list and watch secrets/,
   );
+  // Its object is told so by an event, which is found by all three.
+  assert.deepEqual(waiting(), [{ namespace: 'default', name: 'web', uid: uidOf(web) }]);
   // That there is none is an answer, too.
   store.denied.delete(SECRETS);
   await clock.go(MINUTE_MS);
