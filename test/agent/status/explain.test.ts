@@ -119,6 +119,11 @@ test('every kind of obstacle makes a sentence of its own', () => {
     'stage failed (driver-unimplemented) for 41s: the driver is busy; ' +
       'it is not tried again before the wish or the driver changes',
   );
+  for (const code of ['not-attached', 'in-use-unreported'] as const)
+    assert.equal(
+      sentence({ kind: 'waiting-change', operation: 'attach', code, message: 'the cluster has to act' }),
+      `attach failed (${code}) for 41s: the cluster has to act; it goes on by itself when that has changed`,
+    );
   assert.equal(
     sentence({ kind: 'waiting-turn', code: undefined, message: 'publish runs', blocker: 'publish' }),
     'stage waits for 41s for its turn: publish runs',
