@@ -32,10 +32,7 @@ export function reasonSentence(reason: Reason, driver: string | null): string {
       return `${failed}${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
     }
     case 'waiting-change':
-      return (
-        `${verb} failed (${reason.code})${since}: ${reason.message}${blocker}; ` +
-        'it is not tried again before the wish or the driver changes'
-      );
+      return `${verb} failed (${reason.code})${since}: ${reason.message}${blocker}; ${nextChange(reason)}`;
     case 'waiting-driver':
       return (
         `waits${since} for driver ${driver ?? reason.blocker ?? ''} to register on this node; ` +
@@ -101,6 +98,13 @@ function blockedSentence({ code, message, ...reason }: Reason, since: string, bl
   return code === 'volume-in-use'
     ? `waits${since} (${code}): ${message}${blocker}; it goes on by itself ${then}`
     : `cannot be set up${since} (${code}): ${message}${blocker}; it goes on by itself when that is put right`;
+}
+
+/** The cluster is listened to, and tells when it has done its part. */
+function nextChange({ code }: Reason): string {
+  return code === 'not-attached' || code === 'in-use-unreported'
+    ? 'it goes on by itself when that has changed'
+    : 'it is not tried again before the wish or the driver changes';
 }
 
 function nextTry({ nextRetryInMs }: Reason): string {
