@@ -5,6 +5,7 @@ import { createClusterSource } from '../../../../agent/source/cluster/cluster-so
 import { createNodeObject } from '../../../../agent/source/cluster/node-object.ts';
 import { createMergedSources } from '../../../../agent/source/merged-sources.ts';
 import type { NodeSight } from '../../../../agent/source/objects-source.ts';
+import { createRejectionLog } from '../../../../agent/source/rejection-log.ts';
 import { createVanishedHold } from '../../../../agent/source/vanished-hold.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
@@ -184,6 +185,28 @@ test('a ConfigMap that a path in a volume is made of is read and awaited, and no
     .flatMap((one) => (one.kind === 'ConfigMap' ? [Buffer.from(one.data.get('part') ?? []).toString()] : []));
   assert.deepEqual(parts, ['b']);
   assert.ok(!store.asked.some((one) => one.includes('unused')));
+});
+
+test('what is only being read is not logged as not taken; what the server denies is', async () => {
+  const { clock, store, start, source, shown } = world();
+  const lines: string[] = [];
+  const note = (event: string, facts: object = {}): void =>
+    void lines.push(`${event} ${JSON.stringify(facts)}`);
+  const log = createRejectionLog({ debug() {}, info: note, warn: note, error() {} });
+  source.onChange(() => log.note({ rejected: source.current().parts.flatMap(({ rejected }) => rejected) }));
+  store.put(VOLUMES, volume(uidOf(store.put(CLAIMS, claim()))));
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' }, data: { a: 'Yg==' } });
+  store.put(PODS, pod('web', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  // Its claim and volume are read once more.
+  store.put(PODS, pod('db', { persistentVolumeClaim: { claimName: 'data' } }));
+  await clock.go(MINUTE_MS);
+  assert.ok(shown().includes('Pod default/web') && shown().includes('Pod default/db'));
+  assert.deepEqual(lines, []);
+  store.denied.add(CONFIG_MAPS);
+  store.put(PODS, pod('late', { configMap: { name: 'settings' } }));
+  await clock.go(MINUTE_MS);
+  assert.match(lines.join('\n'), /^not taken .*ConfigMap default\/settings.* is forbidden/);
 });
 
 test('a pod whose objects it may read no more keeps what was read of them', async () => {
