@@ -15,7 +15,8 @@ export function createRejectionLog(log: Log): RejectionLog {
   let known: ReadonlyMap<string, Rejection> = new Map();
   let refused: ReadonlyMap<string, Rejection> = new Map();
   return {
-    note({ rejected }) {
+    note(desired) {
+      const rejected = desired.rejected.filter(({ isPassing }) => isPassing !== true);
       const [knownBefore, refusedBefore] = [known, refused];
       known = new Map(rejected.map((one) => [JSON.stringify([subjectOf(one), one.field, one.message]), one]));
       refused = new Map(rejected.map((one) => [subjectOf(one), one]));

@@ -10,12 +10,11 @@ import {
   type Pod,
   type Stamped,
 } from '../../../kubernetes/objects/objects.ts';
-import { identify } from '../../../kubernetes/objects/read-metadata.ts';
 import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-object.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { Rejection, SourcePart, WaitingPod } from '../objects-source.ts';
+import type { Rejection, SourcePart } from '../objects-source.ts';
 import type { ClaimProtection, SeenClaim } from '../../claim/claim-desk.ts';
-import type { Untold } from './named-object.ts';
+import { type Lack, lackBehind, lackOf, READ_AGAIN, waitingPod } from './lack.ts';
 import { podLife } from './pod-life.ts';
 import { isBound, type ReferenceBook } from './reference-book.ts';
 import {
@@ -24,7 +23,6 @@ import {
   podReferences,
   type Reference,
   referenceKey,
-  rightToRead,
   volumeSecrets,
 } from './references.ts';
 
@@ -54,8 +52,6 @@ export interface ClusterObjectsParts {
 export function createClusterObjects(parts: ClusterObjectsParts): ClusterObjects {
   return new ObjectsOfCluster(parts);
 }
-
-const READ_AGAIN = 'it is being read again';
 
 interface Growing {
   readonly objects: Map<string, Stamped<ApiObject>>;
@@ -139,7 +135,7 @@ class ObjectsOfCluster implements ClusterObjects {
     growing.objects.delete(identityOf(pod));
     growing.frozenPods.add(pod.reference.uid);
     const waiting = waitingPod(envelope);
-    growing.rejected.push({ origin: this.#origin, subject: identityOf(pod), message: lacking, ...waiting });
+    growing.rejected.push({ origin: this.#origin, subject: identityOf(pod), ...lacking, ...waiting });
     return false;
   }
 
@@ -155,49 +151,49 @@ class ObjectsOfCluster implements ClusterObjects {
   }
 
   /** Adds all that the pod leads to. The answer: what the server has not told of it yet. */
-  #lacking(growing: Growing, pod: Pod, claimsAfterMs: number): string | undefined {
-    let lacking: string | undefined;
+  #lacking(growing: Growing, pod: Pod, claimsAfterMs: number): Lack | undefined {
+    let lacking: Lack | undefined;
     const isNew = claimsAfterMs > Number.NEGATIVE_INFINITY;
     for (const reference of podReferences(pod)) {
       const isClaim = reference.kind === 'PersistentVolumeClaim';
       const afterMs = isClaim ? claimsAfterMs : Number.NEGATIVE_INFINITY;
-      const message =
+      const lack =
         this.#addReferred(growing, reference, afterMs) ??
         (isClaim && isNew ? this.#doubt(reference, pod.reference.uid) : undefined);
-      if (message !== undefined) lacking ??= `it waits for ${referenceKey(reference)}: ${message}`;
+      if (lack !== undefined) lacking ??= lackBehind(`it waits for ${referenceKey(reference)}`, lack);
     }
     return lacking;
   }
 
   /** The answer: why its claim, which is there, may be gone before the pod is. */
-  #doubt(reference: ClaimReference, pod: PodUid): string | undefined {
+  #doubt(reference: ClaimReference, pod: PodUid): Lack | undefined {
     const { answer } = this.#book.follow(reference);
-    return answer.kind === 'present'
-      ? this.#claims.doubt({ reference, object: answer.object }, pod)
-      : undefined;
+    if (answer.kind !== 'present') return undefined;
+    const message = this.#claims.doubt({ reference, object: answer.object }, pod);
+    return message === undefined ? undefined : { message };
   }
 
   /** The answer: why the server's word on it is not known. */
-  #addReferred(growing: Growing, reference: Reference, afterMs: number): string | undefined {
+  #addReferred(growing: Growing, reference: Reference, afterMs: number): Lack | undefined {
     this.#lead(growing, [reference]);
     const { answer, askedMs, trouble } = this.#book.follow(reference);
     if (answer.kind === 'unknown') {
       const subject = referenceKey(reference);
-      const why = whyUntold(reference, answer);
-      const message = `the API server does not tell: ${why}`;
+      const lack = lackOf(reference, answer);
+      const told = lackBehind('the API server does not tell', lack);
       if (!growing.rejected.some((one) => one.subject === subject))
-        growing.rejected.push({ origin: this.#origin, subject, message });
-      return why;
+        growing.rejected.push({ origin: this.#origin, subject, ...told });
+      return lack;
     }
     if (askedMs < afterMs) {
       this.#book.read(reference);
-      return trouble === undefined ? READ_AGAIN : whyUntold(reference, trouble);
+      return trouble === undefined ? READ_AGAIN : lackOf(reference, trouble);
     }
     return answer.kind === 'present' ? this.#addPresent(growing, answer.object, afterMs) : undefined;
   }
 
   /** The answer: why it is not known what it leads to. */
-  #addPresent(growing: Growing, envelope: ApiObjectEnvelope, afterMs: number): string | undefined {
+  #addPresent(growing: Growing, envelope: ApiObjectEnvelope, afterMs: number): Lack | undefined {
     const object = this.#read(growing, envelope);
     if (object?.kind === 'PersistentVolumeClaim') {
       growing.seenClaims.push({ reference: object, object: envelope });
@@ -218,17 +214,17 @@ class ObjectsOfCluster implements ClusterObjects {
     claim: Stamped<PersistentVolumeClaim>,
     envelope: ApiObjectEnvelope,
     afterMs: number,
-  ): string | undefined {
+  ): Lack | undefined {
     const unbound = (): void => {
       growing.objects.set(identityOf(claim), { ...claim, volumeName: undefined });
     };
-    let lacking: string | undefined;
+    let lacking: Lack | undefined;
     if (!isBound(envelope.value)) unbound();
     else
       for (const reference of claimReferences(claim)) {
         const isKnown = this.#book.follow(reference).answer.kind !== 'unknown';
         const why = this.#addReferred(growing, reference, afterMs);
-        if (isKnown) lacking ??= why && `${referenceKey(reference)}: ${why}`;
+        if (isKnown) lacking ??= why && lackBehind(referenceKey(reference), why);
         const volume = growing.objects.get(referenceKey(reference)) as Stamped<PersistentVolume> | undefined;
         if (volume !== undefined && volume.claimRef?.uid === undefined) {
           growing.objects.delete(identityOf(volume));
@@ -274,18 +270,4 @@ class ObjectsOfCluster implements ClusterObjects {
     this.#shapes.set(envelope, shape);
     return shape;
   }
-}
-
-/** Also of one whose other fields cannot be read. */
-function waitingPod({ uid, value }: ApiObjectEnvelope): { readonly pod?: WaitingPod } {
-  const identity = identify('Pod', value);
-  if (identity === undefined) return {};
-  const { namespace, name } = identity;
-  return { pod: { namespace, name, uid: uid as PodUid } };
-}
-
-/** One that has just been bound is known to the server's authorizer a moment later. */
-function whyUntold(reference: Reference, { message, isDenied }: Untold): string {
-  const right = `an administrator has to let this node ${rightToRead(reference)}`;
-  return isDenied === true ? `${message}; if it stays so, ${right}` : message;
 }

@@ -16,6 +16,8 @@ export interface Untold {
   readonly kind: 'unknown';
   readonly message: string;
   readonly isDenied?: boolean;
+  /** It was asked for just now, and nothing is the matter. */
+  readonly isBeingRead?: true;
 }
 
 export interface NamedObject {
@@ -75,7 +77,11 @@ const WENT_BACK: NamedAnswer = {
   kind: 'unknown',
   message: 'the API server answered with an older state than it has shown before',
 };
-const BEING_READ = { kind: 'unknown', message: 'it is being read from the API server' } as NamedAnswer;
+export const BEING_READ: Untold = {
+  kind: 'unknown',
+  message: 'it is being read from the API server',
+  isBeingRead: true,
+};
 
 export function createNamedObject(parts: NamedObjectParts): NamedObject {
   return new PolledObject(parts);
@@ -83,7 +89,7 @@ export function createNamedObject(parts: NamedObjectParts): NamedObject {
 
 class PolledObject implements NamedObject {
   readonly #parts: NamedObjectParts;
-  #answer = BEING_READ;
+  #answer: NamedAnswer = BEING_READ;
   #trouble: Untold | undefined;
   #askedMs = Number.NEGATIVE_INFINITY;
   #heardMs = Number.NEGATIVE_INFINITY;

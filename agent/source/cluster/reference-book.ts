@@ -1,11 +1,12 @@
 /** The objects that pods of this node lead to: followed from the first reference on, and a while after the last. */
+import type { ApiFailure } from '../../../kubernetes/api/api-failure.ts';
 import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
 import { createReflector } from '../../../kubernetes/api/reflector.ts';
 import { claimPath, oneContent, volumePath } from '../../../kubernetes/api/resource-path.ts';
 import { CLAIM_PROTECTION, isLeaving, VOLUME_PROTECTION } from '../../../kubernetes/fields/protection.ts';
 import type { Cancel, Clock } from '../../../mount/host.ts';
-import { createNamedObject, type NamedAnswer, type Untold } from './named-object.ts';
+import { BEING_READ, createNamedObject, type NamedAnswer, type Untold } from './named-object.ts';
 import { type ContentReference, type Reference, referenceKey, type StorageReference } from './references.ts';
 
 export interface ReferenceBookParts {
@@ -106,9 +107,7 @@ function followContent(
   return {
     current() {
       const { objects, listedMs = Number.NEGATIVE_INFINITY, trouble } = reflector.current();
-      const message = trouble?.failure.message ?? 'it is being read from the API server';
-      const isDenied = trouble?.failure.code === 'denied';
-      const untold: Untold = { kind: 'unknown', message, isDenied };
+      const untold = trouble === undefined ? BEING_READ : untoldBy(trouble.failure);
       if (objects === undefined) return { answer: untold, askedMs: listedMs, trouble: untold };
       const [object] = objects.values();
       return {
@@ -122,6 +121,10 @@ function followContent(
     learn: () => {},
     stop: () => reflector.stop(),
   };
+}
+
+function untoldBy({ code, message }: ApiFailure): Untold {
+  return { kind: 'unknown', message, isDenied: code === 'denied' };
 }
 
 /** A node may only get a claim or a volume, and only while a pod of its own leads there. */
