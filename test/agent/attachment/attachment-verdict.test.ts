@@ -94,6 +94,13 @@ const ROWS: readonly (readonly [string, boolean, AttachmentAnswer, Standing, str
   ['no answer', true, SILENT, SAME, 'wait', /no answer/],
 ];
 
+test('denied, as a plain node is while there is none, it is said who has to make it, beside the right', () => {
+  const verdict = judge(false, DENIED, NOTHING);
+  const both =
+    /no relationship found.*attach\/detach controller.*has to make it.*allow system:node:n1 to get/;
+  assert.match('message' in verdict ? verdict.message : '', both);
+});
+
 for (const [sentence, isListed, answer, standing, kind, message] of ROWS) {
   test(`${sentence}: ${kind}`, () => {
     const verdict = judge(isListed, answer, standing);

@@ -209,6 +209,18 @@ test('what is only being read is not logged as not taken; what the server denies
   assert.match(lines.join('\n'), /^not taken .*ConfigMap default\/settings.* is forbidden/);
 });
 
+test('a volume that is denied may be gone, and that is said beside the right', async () => {
+  const { clock, store, start, said } = world();
+  store.denied.add(VOLUMES);
+  store.put(CLAIMS, claim());
+  store.put(PODS, pod('web', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  await clock.go(MINUTE_MS);
+  const both =
+    /persistentvolumes.* is forbidden \(403\); if it stays so, it is gone, or an administrator has to/;
+  assert.match(said().join('\n'), both);
+});
+
 test('a pod whose objects it may read no more keeps what was read of them', async () => {
   const { clock, store, start, shown } = world();
   store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
