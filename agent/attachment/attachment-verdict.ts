@@ -47,7 +47,7 @@ export type AttachmentVerdict =
  */
 export function attachmentVerdict(facts: AttachmentFacts, standing: Standing): AttachmentVerdict {
   const { answer, name } = facts;
-  if (answer.kind === 'unknown') return wait(whyUnknown(facts, answer));
+  if (answer.kind === 'unknown') return wait(whyUnknown(facts, answer, standing));
   if (answer.kind === 'absent') {
     const isLost = standing.stands && answer.isConfirmed;
     return isLost ? lost(facts, `VolumeAttachment ${name} is gone`) : wait(whyAbsent(facts, standing));
@@ -100,11 +100,16 @@ function whyAbsent({ name, isListed }: AttachmentFacts, { stands }: Standing): s
 function whyUnknown(
   { name, nodeName }: AttachmentFacts,
   { isDenied, message }: AttachmentAnswer & { readonly kind: 'unknown' },
+  { stands }: Standing,
 ): string {
   const told = `the API server does not tell of VolumeAttachment ${name}: ${message}`;
   if (!isDenied) return told;
   const right = `system:node:${nodeName} to get volumeattachments.storage.k8s.io`;
-  return `${told}; a pod of this node has to lead to it, or the administrator has to allow ${right}`;
+  const allow = `the administrator has to allow ${right}`;
+  if (stands) return `${told}; a pod of this node has to lead to it, or ${allow}`;
+  // The Node authorizer knows of no way to what is not there.
+  const maker = 'the attach/detach controller of the cluster has to make it';
+  return `${told}; so a node is answered while there is none: ${maker}, or, if there is one, ${allow}`;
 }
 
 function wait(message: string): AttachmentVerdict {

@@ -13,8 +13,11 @@ export const READ_AGAIN: Lack = { message: 'it is being read again', isPassing: 
 /** One that has just been bound is known to the server's authorizer a moment later. */
 export function lackOf(reference: Reference, { message, isDenied, isBeingRead }: Untold): Lack {
   if (isBeingRead === true) return { message, isPassing: true };
+  if (isDenied !== true) return { message };
   const right = `an administrator has to let this node ${rightToRead(reference)}`;
-  return { message: isDenied === true ? `${message}; if it stays so, ${right}` : message };
+  // The Node authorizer knows of no way to a volume that is not there.
+  const gone = reference.kind === 'PersistentVolume' ? 'it is gone, or ' : '';
+  return { message: `${message}; if it stays so, ${gone}${right}` };
 }
 
 /** The same, of whoever leads there. */
