@@ -2,6 +2,7 @@
  * mooring-loopfile: a CSI driver for local volumes. Each volume is a sparse file in a pool directory, shown by a loop
  * device, with ext4, xfs or btrfs on it or as a raw block device.
  */
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -79,12 +80,19 @@ async function main(): Promise<void> {
   else process.stdout.write(await runCommand(command, flags));
 }
 
+const COMMANDS: readonly string[] = ['create', 'list', 'grow', 'delete'];
+
 async function runCommand(command: string, flags: Flags): Promise<string> {
-  const pool = await openPool(readPath('pool', flags.pool), undefined);
+  if (!COMMANDS.includes(command))
+    throw wrong(`unknown command ${command}; there are ${COMMANDS.join(', ')}`);
+  const path = readPath('pool', flags.pool);
+  // Who asks for what is there would see an empty pool where he mistyped its path.
+  if (command !== 'create' && !existsSync(path))
+    throw status('NOT_FOUND', `--pool ${path}: there is no such directory`);
+  const pool = await openPool(path, undefined);
   if (command === 'list') return listVolumesCommand(pool);
   const name = readText('name', flags.name);
   if (command === 'delete') return deleteVolumeCommand(pool, name);
-  if (command !== 'create' && command !== 'grow') throw wrong(`unknown command ${command}`);
   const size = readText('size', flags.size);
   if (command === 'grow') return growVolumeCommand(pool, name, size);
   const driver = readShape('driver', flags.driver, DRIVER_NAME_SHAPE);

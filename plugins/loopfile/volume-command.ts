@@ -23,7 +23,10 @@ export interface CreateOptions {
 export async function createVolumeCommand(pool: Pool, options: CreateOptions): Promise<string> {
   const { name, fsType } = options;
   if (!NAME.test(name))
-    throw status('INVALID_ARGUMENT', '--name must be lower-case letters, digits and dashes');
+    throw status(
+      'INVALID_ARGUMENT',
+      `--name ${JSON.stringify(name)} must be lower-case letters, digits and dashes`,
+    );
   const requiredBytes = BigInt(parseSize(options.size));
   const sizeBytes = chooseSize({ requiredBytes, limitBytes: 0n }, bytesMin(fsType));
   const existing = await pool.find(volumeIdOf(name));
@@ -51,7 +54,7 @@ export async function listVolumesCommand(pool: Pool): Promise<string> {
  * the size it has changes nothing. NOT_FOUND when there is none, OUT_OF_RANGE for a smaller size and for want of room.
  */
 export async function growVolumeCommand(pool: Pool, name: string, size: string): Promise<string> {
-  const volume = await pool.get(volumeIdOf(name));
+  const volume = await volumeCalled(name, pool);
   const { id, fsType } = volume.record;
   const requiredBytes = BigInt(parseSize(size));
   const sizeBytes = chooseSize({ requiredBytes, limitBytes: 0n }, bytesMin(fsType));
@@ -69,9 +72,15 @@ export async function growVolumeCommand(pool: Pool, name: string, size: string):
 
 /** NOT_FOUND when there is none, FAILED_PRECONDITION while it is in use. */
 export async function deleteVolumeCommand(pool: Pool, name: string): Promise<string> {
-  const volume = await pool.get(volumeIdOf(name));
+  const volume = await volumeCalled(name, pool);
   await pool.remove(volume);
   return `${volume.record.id}\n`;
+}
+
+async function volumeCalled(name: string, pool: Pool): Promise<Volume> {
+  const volume = await pool.find(volumeIdOf(name));
+  if (volume === undefined) throw status('NOT_FOUND', `there is no volume ${name} in ${pool.directory}`);
+  return volume;
 }
 
 const SIZE = /^([0-9]{1,15})(|Ki|Mi|Gi|Ti)$/;
