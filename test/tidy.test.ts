@@ -303,7 +303,6 @@ const ONLY_TESTS_IMPORT: readonly string[] = [
   'agent/process/mount-namespace.ts#mountHolding',
   'kubernetes/objects/attachment-name.ts#attachmentNameOf',
   'mount/process/node-start.ts#PROGRAM_FIRST_LINE',
-  'mount/text/table.ts#shorten',
   'plugins/csi/call/fs-group.ts#isFsGroupOurs',
   'plugins/csi/statistics.ts#QUESTION_DEADLINE_MS',
   'plugins/kinds/kinds.ts#registerKind',

@@ -1,4 +1,4 @@
-/** What is waited for before the first duty is tried: it is said, with the time that is left, and can be interrupted. */
+/** What is waited for before the first duty is said, with the time that is left, and can be interrupted. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ interface Shown {
 interface Wanted {
   readonly options: Partial<DriveOptions>;
   readonly output?: 'table' | 'json';
-  /** Of a terminal; undefined: a pipe. */
+  /** How wide the terminal is; undefined: a pipe. */
   readonly widthMax?: number;
   /** Interrupted as soon as this was shown. */
   readonly until?: RegExp;
