@@ -7,6 +7,8 @@ import { test } from 'node:test';
 import type { Screen } from '../../agent/cli/show.ts';
 import type { DriveOptions } from '../../agent/drive/rig/drive-options.ts';
 import { showDrive } from '../../agent/drive/show-drive.ts';
+import { IdentityService, NodeService } from '../../plugins/csi/wire/generated/csi.ts';
+import { serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { DEFAULTS, path } from './drive-world.ts';
 
@@ -125,4 +127,28 @@ inDirectory('a driver that ends before it registers is not waited for', async (d
   assert.match(err, /^ {2}panic: no pool$/m);
   assert.match(err, /^ {2}100$/m);
   assert.equal(good, false);
+});
+
+inDirectory('a call that the driver does not answer is told while it is waited for', async (directory) => {
+  const endpoint = path(join(directory, 'csi.sock'));
+  const identity = {
+    getPluginInfo: async () => ({ name: 'slow.mooring.dev', vendorVersion: '1', manifest: {} }),
+    getPluginCapabilities: async () => ({ capabilities: [] }),
+    probe: async () => ({ ready: true }),
+  };
+  const node = { nodeGetCapabilities: () => new Promise<never>(() => {}) };
+  const server = await serveGrpc(endpoint, [
+    { definition: IdentityService, implementation: identity },
+    { definition: NodeService, implementation: node },
+  ]);
+  try {
+    const { err } = await shown({ options: { endpoint, deadlineMs: 7_000 } });
+    assert.match(
+      err,
+      /^mooring: waits \(\ds left\) for the answer to NodeGetCapabilities: it was asked \ds ago$/m,
+    );
+    assert.match(err, /^mooring: NodeGetCapabilities: no answer/m);
+  } finally {
+    await server.close();
+  }
 });
