@@ -13,7 +13,7 @@ import type { DriverClient } from './rig/driver-client.ts';
 import { lastWords } from './rig/last-words.ts';
 import { Life } from './rig/life.ts';
 import { CLOCK, forceUnmount, loopDevicesOf, makeDirectory, mountsBelow } from './rig/machine.ts';
-import type { Patience } from './rig/patience.ts';
+import type { OnWait, Patience } from './rig/patience.ts';
 import { announcedEndpoint, confirmRegistration, findRegistrationSocket } from './rig/registration.ts';
 import type { DriverFacts, Rig } from './rig/rig.ts';
 import { fail, ok, type Result } from '../../mount/failure.ts';
@@ -28,7 +28,7 @@ export interface DriveParts {
   readonly brokerCommand: readonly string[];
   readonly onBegin: (duty: string, title: string) => void;
   readonly onVerdict: (verdict: Verdict) => void;
-  readonly onWait: Patience['onWait'];
+  readonly onWait: OnWait;
   /** No further duty is begun; what was set up is taken down. */
   readonly interrupted: AbortSignal;
 }
@@ -75,7 +75,7 @@ async function driveStarted(
   if (endpoint === undefined) return hopeless(notes.failures.join('; '), driver);
   const late = await waitUntilReady(remote, endpoint, patience);
   if (late !== undefined) return hopeless(late, driver);
-  const client = clientOf(remote, endpoint, options.deadlineMs);
+  const client = clientOf(remote, endpoint, options.deadlineMs, parts.onWait);
   const facts = await readFacts(client);
   if (!facts.ok) return hopeless(facts.failure.message, driver);
   if (registry === undefined) notes.skip('no --registration was asked for');
@@ -135,7 +135,7 @@ async function register(
   const seen = await findRegistrationSocket(options.registration, patience);
   if (seen.kind === 'missing') return hopeless(seen.because, patience.driver);
   const socket = seen.value;
-  const client = clientOf(remote, socket, options.deadlineMs);
+  const client = clientOf(remote, socket, options.deadlineMs, patience.onWait);
   return ok({ notes, startMs, client, announced: await announcedEndpoint(client, socket, notes) });
 }
 

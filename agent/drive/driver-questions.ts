@@ -8,7 +8,14 @@ import {
   type DriverClient,
 } from './rig/driver-client.ts';
 import { CLOCK, inodeOf, kindOf } from './rig/machine.ts';
-import { insteadOfSocket, type Look, missing, type Patience, waitWithWords } from './rig/patience.ts';
+import {
+  insteadOfSocket,
+  type Look,
+  missing,
+  type OnWait,
+  type Patience,
+  waitWithWords,
+} from './rig/patience.ts';
 import type { DriverFacts } from './rig/rig.ts';
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
@@ -22,13 +29,20 @@ import type { GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 
 const READY_CALL_MS = 2_000;
 
-export function clientOf(remote: GrpcRemote, path: AbsolutePath, deadlineMs: number): DriverClient {
+/** `onWait`: told of calls that take long. */
+export function clientOf(
+  remote: GrpcRemote,
+  path: AbsolutePath,
+  deadlineMs: number,
+  onWait: OnWait,
+): DriverClient {
   return createDriverClient({
     socket: () => path,
     inode: () => inodeOf(path),
     remote: remote.call,
     clock: CLOCK,
     deadlineMs,
+    onWait,
   });
 }
 
@@ -38,7 +52,7 @@ export async function waitUntilReady(
   endpoint: AbsolutePath,
   patience: Patience,
 ): Promise<string | undefined> {
-  const client = clientOf(remote, endpoint, READY_CALL_MS);
+  const client = clientOf(remote, endpoint, READY_CALL_MS, () => {});
   const look = async (): Promise<Look<true>> => {
     const kind = await kindOf(endpoint);
     if (kind !== 'socket') return missing(insteadOfSocket(kind));

@@ -3,8 +3,9 @@ import { paint, shorten } from '../../mount/text/table.ts';
 import { spanText } from '../../mount/text/duration.ts';
 import { printable } from '../../mount/text/printable.ts';
 import { json, type Screen } from '../cli/show.ts';
-import { drive, type DriveParts } from './drive.ts';
+import { drive } from './drive.ts';
 import type { DriveOptions } from './rig/drive-options.ts';
+import type { OnWait } from './rig/patience.ts';
 import { driverWords, headLine, reportDocument, sumLine, verdictLines } from './report.ts';
 
 export interface DriveShow {
@@ -29,6 +30,7 @@ export async function showDrive(show: DriveShow): Promise<boolean> {
   // Progress is for a terminal: the line of the duty that runs is written over by its verdict.
   const live = table && screen.rows() !== undefined;
   if (table) screen.write(`${headLine(look)}\n`);
+  let begun = '';
   const onTerminal = (text: string): void => {
     screen.write(`${LINE_START}${paint(shorten(text, look.widthMax ?? text.length, look), 'dim', look)}`);
   };
@@ -38,9 +40,10 @@ export async function showDrive(show: DriveShow): Promise<boolean> {
     brokerCommand: show.brokerCommand,
     interrupted,
     onBegin: (duty, title) => {
-      if (live) onTerminal(`${duty}  ${title} …`);
+      begun = `${duty}  ${title} …`;
+      if (live) onTerminal(begun);
     },
-    onWait: live ? (...wait) => onTerminal(waitText(...wait)) : toldBesides(screen),
+    onWait: live ? (wait) => onTerminal(wait === undefined ? begun : waitText(wait)) : toldBesides(screen),
     onVerdict: (verdict) => {
       if (table) screen.write(`${live ? LINE_START : ''}${verdictLines(verdict, look).join('\n')}\n`);
     },
@@ -57,16 +60,19 @@ export async function showDrive(show: DriveShow): Promise<boolean> {
   return report.good && !interrupted.aborted;
 }
 
-function waitText(what: string, because: string, leftMs: number): string {
+type Wait = Exclude<Parameters<OnWait>[0], undefined>;
+
+function waitText({ what, because, leftMs }: Wait): string {
   return printable(`waits (${spanText(leftMs)} left) for ${what}: ${because}`, WAIT_BYTES_MAX);
 }
 
 /** Where nothing is written over: a line for each thing, and again every ten seconds. */
-function toldBesides(screen: Screen): DriveParts['onWait'] {
-  let told: { readonly what: string; readonly leftMs: number } | undefined;
-  return (what, because, leftMs) => {
-    if (told?.what === what && told.leftMs > leftMs && told.leftMs - leftMs < TOLD_AGAIN_MS) return;
-    told = { what, leftMs };
-    screen.complain(`mooring: ${waitText(what, because, leftMs)}\n`);
+function toldBesides(screen: Screen): OnWait {
+  let told: Wait | undefined;
+  return (wait) => {
+    const isOld = wait !== undefined && wait.what === told?.what && told.leftMs - wait.leftMs < TOLD_AGAIN_MS;
+    if (isOld) return;
+    told = wait;
+    if (wait !== undefined) screen.complain(`mooring: ${waitText(wait)}\n`);
   };
 }

@@ -2,6 +2,7 @@
 import type { AbsolutePath, Clock } from '../../../mount/host.ts';
 import type { RemoteCall, RemoteMethod, RemoteReply } from '../../../mount/remote-call.ts';
 import { methodName, shown } from '../../../plugins/csi/wire/status.ts';
+import { type OnWait, tellWhileSlow } from './patience.ts';
 import { withoutSecrets } from '../oracle/recorded-call.ts';
 
 /** `code` undefined: no answer at all (dead, too late, no message). */
@@ -62,6 +63,7 @@ export interface ClientParts {
   readonly remote: <Request, Reply>(call: RemoteCall<Request, Reply>) => Promise<RemoteReply<Reply>>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly deadlineMs: number;
+  readonly onWait: OnWait;
 }
 
 /** Never rejects: what goes wrong is an answer that is not ok. */
@@ -75,7 +77,9 @@ export function createDriverClient(parts: ClientParts): DriverClient {
   ): Promise<Answer<Reply>> {
     count += 1;
     const socket = { path: parts.socket(), inode: await parts.inode() };
-    const reply = await parts.remote({ socket, method, request, deadlineMs: parts.deadlineMs });
+    const { deadlineMs, onWait } = parts;
+    const answered = tellWhileSlow(methodName(method.path), deadlineMs, onWait);
+    const reply = await parts.remote({ socket, method, request, deadlineMs }).finally(answered);
     if (reply.kind === 'ok') return { ok: true, reply: reply.reply };
     const { secrets = {} } = request as { readonly secrets?: Readonly<Record<string, string>> };
     const { message, found } = withoutSecrets(reply.message, Object.values(secrets));
