@@ -51,3 +51,23 @@ test('SE-38: a kubeconfig that others can read is warned of where it holds what 
   assert.deepEqual((await read(0o600)).warnings, []);
   assert.deepEqual((await read(0o644, { tokenFile: 'token' })).warnings, []);
 });
+
+test('a kubeconfig that is not there, or is no file, is told as that', async () => {
+  const host = createMemoryHost();
+  const told = async (file: string): Promise<string> => {
+    const access = await readKubeconfigFile(
+      host,
+      path(file),
+      async () => parseManifest,
+      () => {},
+    );
+    return access.ok ? 'read' : `${access.failure.code}: ${access.failure.message}`;
+  };
+  for (const file of [FILE, '/etc/kubernetes/nowhere/kubeconfig'])
+    assert.equal(await told(file), `spec-invalid: kubeconfig ${file} cannot be used: it is not there`);
+  host.plant(FILE, { kind: 'directory', mode: 0o700 });
+  assert.equal(
+    await told(FILE),
+    `spec-invalid: kubeconfig ${FILE} cannot be used: it is a directory; expected a file`,
+  );
+});
