@@ -22,8 +22,12 @@ export async function readKubeconfigFile(
   warn: (message: string) => void,
 ): Promise<Result<ApiAccess>> {
   const facts = await host.inspect(path);
+  const kind = facts.ok ? facts.value.kind : 'absent';
+  if (kind === 'absent' && (facts.ok || facts.failure.code === 'path-missing'))
+    return unusable(path, ['it is not there']);
   if (!facts.ok) return unusable(path, [facts.failure.message]);
-  const untrusted = facts.value.kind === 'file' ? whyUntrusted(facts.value) : undefined;
+  if (kind !== 'file') return unusable(path, [`it is a ${kind}; expected a file`]);
+  const untrusted = whyUntrusted(facts.value);
   if (untrusted !== undefined) {
     const message = `kubeconfig ${path} is not believed: ${untrusted}`;
     return fail({ code: 'path-unsafe', message, effect: 'none', blocker: path });
