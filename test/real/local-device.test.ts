@@ -307,3 +307,38 @@ test(
       }),
     ),
 );
+
+test('a disk that is write-protected is neither checked nor grown, and is served for reading', { skip }, () =>
+  onRealNode(async (node) => {
+    await node.startAgent();
+    for (const [fsType, bytes] of [
+      ['ext4', 64 * MEBIBYTE],
+      ['xfs', 320 * MEBIBYTE],
+    ] as const)
+      await withDisk(
+        node,
+        bytes,
+        async ({ file }) => {
+          execFileSync(`mkfs.${fsType}`, ['-q', file]);
+          // There is room to grow to.
+          truncateSync(file, bytes + 64 * MEBIBYTE);
+          const attach = ['--read-only', '--find', '--show', file];
+          const device = execFileSync('losetup', attach, { encoding: 'utf8' }).trim();
+          try {
+            node.put('disk', volumeYaml(fsType, device));
+            node.put('web', podWith(fsType));
+            const { pods } = await node.until(`${fsType} to be served, or refused`, (status) => {
+              const [data] = status.pods[0]?.volumes ?? [];
+              return data?.state === 'mounted' || data?.reason?.code === 'mount-failed';
+            });
+            assert.equal(pods[0]?.volumes[0]?.state, 'mounted', fsType);
+            assert.ok(mountAt(placeOf(node, fsType))?.options.includes('ro'));
+            await gone(node);
+          } finally {
+            execFileSync('losetup', ['--detach', device]);
+          }
+        },
+        fsType,
+      );
+  }),
+);
