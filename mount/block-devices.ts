@@ -46,11 +46,11 @@ export interface DeviceFileSystems {
   /** After a proof of its own, right before mkfs. Never with a force flag: what mkfs refuses stays as it is. */
   makeFileSystem(device: AbsolutePath, type: FileSystemType): Promise<Result<void>>;
   /**
-   * Repairs what is safe to repair without asking, on a device that nobody uses; on another one it does nothing.
-   * `device-content`: it needs a person.
+   * Repairs what is safe to repair without asking, on a device that nobody uses and that can be written; on another one
+   * it does nothing. `device-content`: it needs a person.
    */
   checkFileSystem(device: AbsolutePath, type: FileSystemType): Promise<Result<void>>;
-  /** To the size of its device: one that `growsMounted` where it is mounted, others where nobody uses the device. */
+  /** To the size of its device: one that `growsMounted` where it is mounted, others where they could be repaired. */
   growFileSystem(place: GrowingFileSystem): Promise<Result<void>>;
 }
 

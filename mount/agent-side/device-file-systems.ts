@@ -19,7 +19,7 @@ import type { ToolAnswer } from '../broker/broker-protocol.ts';
 export interface DeviceFileSystemsParts {
   readonly runTool: (request: ToolRequest) => Promise<ToolAnswer>;
   readonly proveBlank: (path: AbsolutePath) => Promise<Result<void>>;
-  readonly isDeviceFree: (path: AbsolutePath) => Promise<Result<boolean>>;
+  readonly isDeviceChangeable: (path: AbsolutePath) => Promise<Result<boolean>>;
 }
 
 const PROBE_MS = 60_000;
@@ -55,8 +55,8 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     async checkFileSystem(device, type) {
       const call = checkCall(type, device);
       if (call === undefined) return done;
-      const free = await parts.isDeviceFree(device);
-      if (!free.ok || !free.value) return free.ok ? done : free;
+      const ours = await parts.isDeviceChangeable(device);
+      if (!ours.ok || !ours.value) return ours.ok ? done : ours;
       const report = await run(call, CHECK_MS);
       if (!report.ok) return report;
       const found = checked(report.value.exitCode);
@@ -70,8 +70,8 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     async growFileSystem({ device, type, mountPoint }) {
       const call = growCall(type, device, mountPoint ?? '');
       if (growsMounted(type)) return mountPoint === undefined ? done : runWell(call, GROW_MS);
-      const free = await parts.isDeviceFree(device);
-      if (!free.ok || !free.value) return free.ok ? done : free;
+      const ours = await parts.isDeviceChangeable(device);
+      if (!ours.ok || !ours.value) return ours.ok ? done : ours;
       const grown = await runWell(call, GROW_MS);
       if (grown.ok) return grown;
       const looked = await run(fullCheckCall(device), CHECK_MS);

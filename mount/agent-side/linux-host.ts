@@ -211,7 +211,7 @@ function createDeviceCalls(
     ...createDeviceFileSystems({
       runTool: (request) => tools.run(request),
       proveBlank: (path) => ask('proveBlank', { path }),
-      isDeviceFree: (path) => ask('isDeviceFree', { path }),
+      isDeviceChangeable: (path) => ask('isDeviceChangeable', { path }),
     }),
   };
 }

@@ -80,7 +80,7 @@ export interface PathCalls {
   findHeldPaths: { args: { within: AbsolutePath }; result: Result<readonly AbsolutePath[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
   proveBlank: { args: { path: AbsolutePath }; result: Result<void> };
-  isDeviceFree: { args: { path: AbsolutePath }; result: Result<boolean> };
+  isDeviceChangeable: { args: { path: AbsolutePath }; result: Result<boolean> };
   scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
   readIscsiSessions: { args: { path: AbsolutePath }; result: Result<readonly IscsiSession[]> };
   writeIscsiRecord: { args: IscsiRecord; result: Result<void> };
@@ -132,7 +132,7 @@ const CHANGES_THE_WORLD = {
   findHeldPaths: false,
   findDeviceByNode: false,
   proveBlank: false,
-  isDeviceFree: false,
+  isDeviceChangeable: false,
   scanForDeviceUsers: false,
   readIscsiSessions: false,
   writeIscsiRecord: true,

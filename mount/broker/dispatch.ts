@@ -16,7 +16,7 @@ import { synchronise } from './file/file-synchronise.ts';
 import { measureUsage } from './file/file-usage.ts';
 import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
-import { isDeviceFree, proveBlank } from './device/blank-device.ts';
+import { isDeviceChangeable, proveBlank } from './device/blank-device.ts';
 import { writeIscsiRecord } from './device/iscsi-record.ts';
 import { readIscsiSessions } from './device/iscsi-sysfs.ts';
 import { deviceNodeOf, findDeviceByNode, findHeldPaths, findLoopsOf } from './device/path-device.ts';
@@ -110,7 +110,7 @@ type DeviceCall = Extract<
       | 'findLoopsOf'
       | 'findHeldPaths'
       | 'proveBlank'
-      | 'isDeviceFree'
+      | 'isDeviceChangeable'
       | 'scanForDeviceUsers'
       | 'findDeviceByNode'
       | 'readIscsiSessions'
@@ -128,8 +128,8 @@ function dispatchOfDevice(call: DeviceCall): Result<unknown> {
       return findHeldPaths(call.args.within);
     case 'proveBlank':
       return proveBlank(call.args.path);
-    case 'isDeviceFree':
-      return isDeviceFree(call.args.path);
+    case 'isDeviceChangeable':
+      return isDeviceChangeable(call.args.path);
     case 'scanForDeviceUsers':
       return scanForDeviceUsers(call.args.device);
     case 'findDeviceByNode':

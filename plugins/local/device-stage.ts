@@ -75,7 +75,8 @@ export class DeviceStage {
       ? await this.#identified(before.value, number.value, target)
       : await this.#make(volume, { device, number: number.value }, call);
     if (!staged.ok) return staged;
-    const finished = await this.#finish(volume, device);
+    const isForReading = isReadOnly(volume) || staged.value.stagedMount.readOnly === true;
+    const finished = await this.#finish(volume, device, isForReading);
     return finished.ok ? staged : doubtful<never>(finished);
   }
 
@@ -94,10 +95,10 @@ export class DeviceStage {
   }
 
   /** Also of what was mounted before: a crash may have come between. */
-  async #finish(volume: StagedDevice, device: AbsolutePath): Promise<Result<void>> {
+  async #finish(volume: StagedDevice, device: AbsolutePath, isForReading: boolean): Promise<Result<void>> {
     const { host } = this.#parts;
     const removed = await host.removeFile(volume.intent);
-    if (!removed.ok || isReadOnly(volume)) return removed;
+    if (!removed.ok || isForReading) return removed;
     const content = await host.readDeviceContent(device);
     if (!content.ok || content.value.kind !== 'file-system') return content.ok ? done : content;
     const { type } = content.value;

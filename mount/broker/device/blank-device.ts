@@ -20,10 +20,15 @@ export function proveBlank(device: AbsolutePath): Result<void> {
   return fail({ code: 'device-in-use', message, effect: 'none', blocker: device });
 }
 
-/** No mount of any namespace and no careful tool holds the device. */
-export function isDeviceFree(device: AbsolutePath): Result<boolean> {
-  const opened = withExclusive(device, () => done);
-  return opened.ok ? ok(opened.value !== 'in use') : opened;
+/** No mount of any namespace and no careful tool holds the device, and it can be written. */
+export function isDeviceChangeable(device: AbsolutePath): Result<boolean> {
+  let isProtected = false;
+  const opened = withExclusive(device, (descriptor) => {
+    const { rdev } = fstatSync(descriptor, { bigint: true });
+    isProtected = readFileSync(`/sys/dev/block/${formatDevice(rdev)}/ro`, 'utf8').trim() === '1';
+    return done;
+  });
+  return opened.ok ? ok(opened.value !== 'in use' && !isProtected) : opened;
 }
 
 /** The kernel gives out one exclusive claim (open(2), O_EXCL on a device). */

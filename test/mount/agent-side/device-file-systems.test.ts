@@ -14,7 +14,7 @@ function endingWith(end: Partial<ToolReport>) {
   return createDeviceFileSystems({
     runTool: () => Promise.resolve(ok({ ...report, ...end })),
     proveBlank: () => Promise.resolve(done),
-    isDeviceFree: () => Promise.resolve(ok(true)),
+    isDeviceChangeable: () => Promise.resolve(ok(true)),
   });
 }
 
