@@ -5,6 +5,7 @@ import { fail, ok } from '../../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import type { LocalVolumeSpec } from '../../../plugins/local/local-traits.ts';
 import type { PublicationCall, VolumePlugin } from '../../../plugins/plugin.ts';
+import { parsePodUid, publicationKey, type PodUid } from '../../../plugins/volume.ts';
 import { value } from '../../value.ts';
 import { accept } from '../accept.ts';
 import { callOf, layout } from '../local-world.ts';
@@ -252,6 +253,27 @@ test('without the mount that it was staged by, nothing is published of a device'
     assert.equal(!result.ok && result.failure.code, code);
   }
   assert.deepEqual(host.names(layout.pods), []);
+});
+
+test('while a pod has a directory, no other pod gets the disk that its path leads to by now', async () => {
+  const host = hostWith({ kind: 'file-system', type: 'ext4' });
+  const plugin = localPlugin(host);
+  const path = '/mnt/current' as AbsolutePath;
+  host.plant(path, { kind: 'symlink', text: 'disks/one' });
+  const first = await stageAndPublish(plugin, callOf(localVolume(path)));
+  accept(await host.removeFile(path));
+  host.plant(path, { kind: 'symlink', text: DEVICE });
+  const { stagedMount } = value(await plugin.stage(first));
+  const facts = { ...first.facts, stagedMount };
+  const uid = parsePodUid('0b4f8c1e-2222-4333-8444-55556666bbbb') as PodUid;
+  const { specName } = first.publication;
+  const pod = { ...first.publication.pod, uid };
+  const publication = { ...first.publication, key: publicationKey(uid, specName), pod };
+  const second = { ...first, facts, publication, companions: () => [first.publication] };
+  const refused = await plugin.publish(second);
+  assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect], ['device-changed', 'none']);
+  accept(await plugin.unpublish(first));
+  accept(await plugin.publish({ ...second, companions: () => [] }));
 });
 
 test('a stage that fails at any call is repeated, and ends the same', async () => {
