@@ -9,7 +9,7 @@ import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import { hasDevice, type VolumeSpec } from '../volume.ts';
-import { bindLocalDirectory, removeLocalPlace } from './bind-directory.ts';
+import { bindLocalDirectory, type DirectoryBind, removeLocalPlace } from './bind-directory.ts';
 import { bindFlags } from './bind-options.ts';
 import { DevicePlace } from './device-place.ts';
 import { DeviceStage, type StagedDevice } from './device-stage.ts';
@@ -35,9 +35,15 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
   const stages = new DeviceStage({ host, layout, mounter });
   const devices = new DevicePlace({ host, layout, mounter, denied });
 
-  /** Two pods of one volume never see two directories. */
-  async function refuseOther(call: PublicationCall): Promise<Result<void>> {
+  /** Two pods of one volume never see two directories, nor one of them a disk. */
+  async function refuseOther(call: PublicationCall, stage: DirectoryBind['stage']): Promise<Result<void>> {
     if ((call.companions?.() ?? []).length === 0) return done;
+    if (stage !== undefined) {
+      const seen = await host.mountIdOf(stage.path);
+      // What has gone, or is another one, the bind tells.
+      if (!seen.ok || seen.value !== stage.mountId) return seen.ok ? done : seen;
+      return refuseOtherDirectory({ host, layout }, call, stage.path);
+    }
     const { name, path } = localSpec(call.spec);
     const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
     return place.ok ? refuseOtherDirectory({ host, layout }, call, place.value.path) : place;
@@ -60,7 +66,7 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       if (!flags.ok) return flags;
       const { name, path: from } = spec;
       const stage = staged && { path: layout.localStage(name), mountId: staged.mountId };
-      const same = stage === undefined ? await refuseOther(call) : done;
+      const same = await refuseOther(call, stage);
       if (!same.ok) return same;
       const bind = { path: target, name, from, denied, flags: flags.value, stage };
       const mount = await host.perform(bindLocalDirectory, bind);
