@@ -183,7 +183,7 @@ test(
         node.put('next', podYaml('next', 'disk'));
         const told = await node.until('the second pod to be refused, or served', ({ pods }) => {
           const [data] = pods.find(({ name }) => name === 'next')?.volumes ?? [];
-          return data?.state === 'mounted' || data?.reason?.code === 'device-changed';
+          return data?.state === 'mounted' || data?.reason?.code === 'volume-in-use';
         });
         assert.equal(mountAt(targetOf(node, 'next', 'disk')), undefined);
         assert.equal(told.pods.length, 2);

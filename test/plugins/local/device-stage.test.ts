@@ -271,7 +271,7 @@ test('while a pod has a directory, no other pod gets the disk that its path lead
   const publication = { ...first.publication, key: publicationKey(uid, specName), pod };
   const second = { ...first, facts, publication, companions: () => [first.publication] };
   const refused = await plugin.publish(second);
-  assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect], ['device-changed', 'none']);
+  assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect], ['volume-in-use', 'none']);
   accept(await plugin.unpublish(first));
   accept(await plugin.publish({ ...second, companions: () => [] }));
 });

@@ -93,7 +93,7 @@ test('while a pod has it, no other pod is shown another device under its name', 
   const other = { ...ofPod(call, OTHER_POD), companions: () => [call.publication] };
   const before = host.effects();
   const refused = await plugin().publish(other);
-  assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect], ['device-changed', 'none']);
+  assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect], ['volume-in-use', 'none']);
   assert.equal(host.effects(), before);
   const again = await plugin().publish(call);
   assert.equal(!again.ok && again.failure.code, 'device-changed', 'nor the pod itself');

@@ -119,7 +119,7 @@ test('while a pod has it, no other pod sees another directory under its name', a
     const refused = await plugin().publish(second);
     assert.equal(host.effects(), before, 'nothing was done');
     assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect, refused.failure.blocker], [
-      'device-changed',
+      'volume-in-use',
       'none',
       layout.target(first.spec, first.publication),
     ]);
