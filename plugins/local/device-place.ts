@@ -95,7 +95,10 @@ export class DevicePlace {
     return ok({ path, device: device.value });
   }
 
-  /** Two pods of one volume never see two devices: a link of the administrator may lead elsewhere by now. */
+  /**
+   * Two pods of one volume never see two devices: a link of the administrator may lead elsewhere by now. Nothing of the
+   * stage is in doubt by that.
+   */
   async #refuseAnother(
     spec: LocalVolumeSpec,
     { device }: DeviceSource,
@@ -111,7 +114,7 @@ export class DevicePlace {
       const message =
         `${titleOf({ name: spec.name, from: spec.path })} is device ${device} now, ` +
         `and another pod has ${theirs.value} of it`;
-      return fail({ code: 'device-changed', message, effect: 'none', blocker: held });
+      return fail({ code: 'volume-in-use', message, effect: 'none', blocker: held });
     }
     return done;
   }

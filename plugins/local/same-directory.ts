@@ -15,7 +15,7 @@ interface Place {
 }
 
 /**
- * `device-changed` where another pod has another directory than `path`: a disk may have been unmounted since, and what
+ * `volume-in-use` where another pod has another directory than `path`: a disk may have been unmounted since, and what
  * is left of it is a directory of the node's own; or a link leads elsewhere. What is bound for the pod stays, and one
  * that was deleted is no other's any more. `path`: free of links.
  */
@@ -40,7 +40,7 @@ export async function refuseOtherDirectory(
       `${path} is another directory now (${now.root} of device ${now.device}) than ` +
       `another pod has of the volume (${lowest.root} of device ${lowest.device})`;
     return fail({
-      code: 'device-changed',
+      code: 'volume-in-use',
       message: message.slice(0, 1_024),
       effect: 'none',
       blocker: target,
