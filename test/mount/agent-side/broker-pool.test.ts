@@ -166,6 +166,17 @@ test('a call that waited for its turn too long has changed nothing', async (t) =
   void hung;
 });
 
+test('a call that no broker was up for in time is not said to wait for other calls', async (t) => {
+  const tick = standStill(t);
+  const brokers = pool(t);
+  const first = brokers.call('inspect', { path: FINE });
+  tick(20_000);
+  const waited = await first;
+  assert.deepEqual(verdict(waited), ['deadline-passed', 'none']);
+  assert.ok(!waited.ok && waited.failure.isUnasked === true);
+  assert.match(waited.failure.message, /had no turn in time: no helper process was up/);
+});
+
 test('a broker that dies takes its call with it, and those that wait go to another', async (t) => {
   const brokers = pool(t, { pathBrokersMax: 1 });
   const pid = await answer(brokers, FINE);
