@@ -84,7 +84,7 @@ class PathBrokers implements BrokerPool {
       };
       company?.signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting[add](pending, waitsForEver ? undefined : deadlineMs, () =>
-        pending.settle(failUnasked(call)),
+        pending.settle(failUnasked(call, this.#taken() > 0)),
       );
       this.#pump();
     });

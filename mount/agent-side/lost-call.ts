@@ -7,10 +7,11 @@ export function failUnbegun(call: PathCall, code: FailureCode): Result<never> {
   return failCall(call, code, 'none');
 }
 
-/** No broker had it in time: it says nothing of what it is about. */
-export function failUnasked(call: PathCall): Result<never> {
+/** No broker had it in time: it says nothing of what it is about. `isBehindOthers`: they have the brokers. */
+export function failUnasked(call: PathCall, isBehindOthers: boolean): Result<never> {
   const about = aboutOf(call.args);
-  const message = `${nameOf(call)} ${about} had no turn in time: other calls do not end`;
+  const why = isBehindOthers ? 'other calls do not end' : 'no helper process was up, the machine is busy';
+  const message = `${nameOf(call)} ${about} had no turn in time: ${why}`;
   return fail({ code: 'deadline-passed', message, effect: 'none', blocker: about, isUnasked: true });
 }
 
