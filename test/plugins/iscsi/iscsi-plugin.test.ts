@@ -7,7 +7,7 @@ import type { IscsiVolumeSpec } from '../../../plugins/iscsi/iscsi-traits.ts';
 import { NO_SECRETS } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { pluginContract } from '../../contract/plugin.ts';
-import { ok } from '../../../mount/failure.ts';
+import { fail, ok } from '../../../mount/failure.ts';
 import { value } from '../../value.ts';
 import { accept } from '../accept.ts';
 import { layout, POD, worldOf } from '../local-world.ts';
@@ -247,6 +247,55 @@ test('a session that somebody begins while our login is refused is his, and stay
   });
   assert.deepEqual(await refusal(meanwhile), ['target-refused', 'unknown', PORTAL]);
   assert.deepEqual(sessionsOn(host), [`admin ${PORTAL}`]);
+  assert.deepEqual(host.names(layout.sessionNotes), []);
+});
+
+/** The first login is lost, with its record in the database; the next ones are refused. */
+function hostWithLostLogin() {
+  const host = targetHost();
+  const { logInToIscsi, logOutOfIscsi } = host;
+  const records = new Set<string>();
+  const lost = Object.assign(host, {
+    async logInToIscsi(login: IscsiLogin) {
+      if (records.size > 0) return logInToIscsi(login);
+      records.add(login.portal);
+      const failure = { code: 'target-unreachable', message: 'no answer', effect: 'unknown' } as const;
+      return fail({ ...failure, blocker: login.portal });
+    },
+    logOutOfIscsi(way: IscsiWay) {
+      records.delete(way.portal);
+      return logOutOfIscsi(way);
+    },
+  });
+  host.initiator.moods.set(PORTAL, 'silent');
+  return { host: lost, records };
+}
+
+test('the record of a login that was lost is forgotten, though the next login was refused before its own', async () => {
+  const { host, records } = hostWithLostLogin();
+  assert.deepEqual(await refusal(host), ['target-unreachable', 'unknown', PORTAL]);
+  assert.deepEqual([...records], [PORTAL]);
+  assert.deepEqual(await refusal(host), ['target-unreachable', 'unknown', PORTAL]);
+  accept(await iscsiPlugin(host).unstage(iscsiCall()));
+  assert.deepEqual([...records], []);
+  assert.deepEqual(host.names(layout.sessionNotes), []);
+});
+
+test('a session that comes of a lost login while the next one is refused is ended behind its volume', async () => {
+  const { host } = hostWithLostLogin();
+  assert.deepEqual(await refusal(host), ['target-unreachable', 'unknown', PORTAL]);
+  const { logInToIscsi } = host;
+  const late = Object.assign(host, {
+    async logInToIscsi(login: IscsiLogin) {
+      const answer = await logInToIscsi(login);
+      host.initiator.begin(WAY, 'agent');
+      return answer;
+    },
+  });
+  assert.deepEqual(await refusal(late), ['target-unreachable', 'unknown', PORTAL]);
+  accept(await iscsiPlugin(host).stage(iscsiCall()));
+  accept(await iscsiPlugin(host).unstage(iscsiCall()));
+  assert.deepEqual(sessionsOn(host), []);
   assert.deepEqual(host.names(layout.sessionNotes), []);
 });
 
