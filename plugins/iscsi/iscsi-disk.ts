@@ -73,13 +73,14 @@ export class IscsiDisks {
   async #enter(login: IscsiLogin, sessions: readonly IscsiSession[]): Promise<Result<void>> {
     const found = sessions.find((one) => isSameWay(one, login));
     if (found !== undefined) return this.#noteFound(found);
+    const earlier = await this.#notes.find(login);
+    if (!earlier.ok) return earlier;
     const noted = await this.#notes.write(login);
     if (!noted.ok) return noted;
     const entered = await this.#host.logInToIscsi(login);
     if (entered.ok) return entered.value === 'made' ? this.#noteMade(login) : this.#notes.remove(login);
     if (entered.failure.effect !== 'none') return entered;
-    // Nothing comes of it any more: a session that is there now is of somebody else, and he may use it.
-    const forgotten = await this.#notes.remove(login);
+    const forgotten = await this.#notes.giveUp(login, earlier.value);
     return forgotten.ok ? entered : forgotten;
   }
 

@@ -5,7 +5,7 @@
 import { createTurns } from '../../mount/process/turns.ts';
 import { done, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
-import type { IscsiWay } from '../../mount/block-devices.ts';
+import { type IscsiWay, isSameWay } from '../../mount/block-devices.ts';
 import { nameBegun } from '../../mount/temporary-file.ts';
 import { type Layout, sha256Hex } from '../layout/layout.ts';
 import { inOrder } from '../steps.ts';
@@ -66,6 +66,28 @@ export class SessionNotes {
       }
       return ok(notes);
     });
+  }
+
+  async find(way: IscsiWay): Promise<Result<SessionNote | undefined>> {
+    const notes = await this.readOf(way.iqn);
+    return notes.ok ? ok(notes.value.find((one) => isSameWay(one, way))) : notes;
+  }
+
+  /**
+   * Nothing comes any more of the login: a session that is there now is of somebody else, and he may use it; or an
+   * `earlier` login that was lost has begun it. The record of that one, which may hold a password, has nobody else.
+   */
+  async giveUp(way: IscsiWay, earlier: SessionNote | undefined): Promise<Result<void>> {
+    if (earlier === undefined) return this.remove(way);
+    const sessions = await this.#host.readIscsiSessions();
+    if (!sessions.ok) return sessions;
+    const isThere = sessions.value.some((one) => isSameWay(one, way));
+    const isBegun = earlier.bootId === this.#host.bootId && earlier.number === undefined;
+    if (isThere) return isBegun ? done : this.remove(way);
+    return inOrder(
+      () => this.#host.logOutOfIscsi(way),
+      () => this.remove(way),
+    );
   }
 
   remove(way: IscsiWay): Promise<Result<void>> {
