@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import type { AbsolutePath } from '../../../mount/host.ts';
+import { type AbsolutePath, parentOf } from '../../../mount/host.ts';
 import { createContentPlugin } from '../../../plugins/pod/content.ts';
 import type { ContentVolumeSpec } from '../../../plugins/volume.ts';
 import type { PublicationCall } from '../../../plugins/plugin.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { pluginContract } from '../../contract/plugin.ts';
 import { accept } from '../accept.ts';
 import {
@@ -251,6 +252,29 @@ test("what was written into the directory after the unmount is somebody's data a
   const result = await plugin().unpublish(call);
   assert.equal(!result.ok && result.failure.code, 'directory-not-empty');
   assert.equal(host.read(`${target}/late`), 'whose?');
+});
+
+test('who takes the tmpfs away at any moment of a publish keeps no volume from its end', async () => {
+  const nested = (call: PublicationCall): PublicationCall => ({
+    ...call,
+    files: new Sensitive(
+      new Map([
+        ...(call.files?.reveal() ?? []),
+        ['run/cache', { content: new Uint8Array(), mode: 0o755, isMountPoint: true as const }],
+      ]),
+    ),
+  });
+  const whole = world();
+  accept(await whole.plugin().publish(nested(whole.call)));
+  for (let n = 1; n <= whole.host.effects(); n += 1) {
+    const { host, target, plugin, call } = world();
+    host.onEffect(() => {
+      if (host.effects() === n) host.reboot();
+    });
+    await plugin().publish(nested(call));
+    accept(await plugin().unpublish(call));
+    assert.deepEqual(host.names(parentOf(target)), [], `taken away at effect ${n}`);
+  }
 });
 
 test('a busy volume stays whole', async () => {
