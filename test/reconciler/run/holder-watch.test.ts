@@ -118,6 +118,18 @@ test('another volume does not get the place of one that somebody still has', asy
   assert.deepEqual([published().length, unpublished()], [2, 1]);
 });
 
+test('when the whole pod is not wanted any more, the way out is told within seconds', async () => {
+  const { host, reconciler, say, drop, reason } = await standing('data');
+  say(ok([RUNS]));
+  reconciler.setDesired(wish([wanted('other', ['web'])]));
+  await settled();
+  await host.advance(2_000);
+  assert.match(reason()?.message ?? '', /^the pod does not want this volume any more/);
+  await drop();
+  await host.advance(2_000);
+  assert.match(reason()?.message ?? '', /mooring release \S+ --force/);
+});
+
 test('what is mounted and nobody explains is held as well: a record may be lost while containers run', async () => {
   const layout = createLayout(root);
   const place = reconstructedPublication('web' as PodUid, 'data');
