@@ -292,9 +292,9 @@ class Watch implements HolderWatch {
   }
 }
 
-/** Who has it, as people are told; undefined: nobody. */
+/** Who has it, and until when, as people are told; undefined: nobody. */
 function toldOf(failure: Failure | undefined): string | undefined {
-  return failure?.blocker ?? failure?.code;
+  return failure?.code === 'volume-held' ? `${failure.blocker} ${failure.message}` : failure?.code;
 }
 
 const UNKNOWN = fail({ code: 'no-longer-wanted', message: 'the agent ends', effect: 'none' });
