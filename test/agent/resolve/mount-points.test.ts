@@ -1,8 +1,10 @@
 /** What a container has mounted below the files that the wish brings: read-only, so its places have to be there. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withMountPoints } from '../../../agent/resolve/mount-points.ts';
 import { createContentPlugin } from '../../../plugins/pod/content.ts';
 import type { PublicationCall } from '../../../plugins/plugin.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { accept } from '../../plugins/accept.ts';
 import { callOf, content, freshHost, layout, mounterOf } from '../../plugins/local-world.ts';
 import type { MemoryHost } from '../../plugins/memory-host.ts';
@@ -19,6 +21,15 @@ interface Place {
 }
 
 const OWN: Place = { volume: 'v', path: '/etc/app' };
+
+const MOUNT = {
+  volume: 'v',
+  path: '/etc/app',
+  readOnly: false,
+  recursiveReadOnly: 'Disabled',
+  propagation: 'None',
+  part: undefined,
+} as const;
 
 /** A pod that mounts the ConfigMap `c` and other volumes at these places. */
 function podYaml(...places: readonly Place[]): string {
@@ -118,4 +129,27 @@ test('a key has its place before what is mounted over it, and no place leads out
   await publish(host, callWith(yaml, { 'app.conf': 'one' }));
   assert.deepEqual(directories(host), []);
   assert.equal(host.read(`${VOLUME}/app.conf`), 'one');
+});
+
+test('each of many mounts of a volume is not compared with all the others of its container', () => {
+  const count = { reads: 0 };
+  const numbers = Array.from({ length: 300 }, (_, index) => index);
+  const mounts = numbers.map((index) => ({
+    ...MOUNT,
+    get path() {
+      count.reads += 1;
+      return `/etc/app/${index}`;
+    },
+  }));
+  const container = {
+    name: 'main',
+    kind: 'container',
+    devices: [],
+    variables: [],
+    seLinux: undefined,
+  } as const;
+  const pod = { containers: [{ ...container, mounts: [...mounts, MOUNT] }] };
+  const { files } = withMountPoints({ files: new Sensitive(new Map()), generation: 'one' }, pod, 'v');
+  assert.equal(files?.reveal().size, 300);
+  assert.ok(count.reads <= 4 * 300, `${count.reads} reads`);
 });
