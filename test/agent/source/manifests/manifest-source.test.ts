@@ -7,6 +7,7 @@ import {
   type ManifestSource,
 } from '../../../../agent/source/manifests/manifest-source.ts';
 import { massRemovalIn, type DesiredObjects } from '../../../../agent/source/desired-objects.ts';
+import { createRejectionLog } from '../../../../agent/source/rejection-log.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
@@ -474,6 +475,29 @@ test('a new file without an end of line waits until it is still', async () => {
   );
   await host.advance(SETTLE_MS);
   assert.deepEqual([podsOf(source.current()), [...source.current().unknownOrigins]], [['uid-web'], []]);
+});
+
+test('a good file is never logged as not taken, whatever it waits for; a wrong one is', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web') });
+  const lines: string[] = [];
+  const note = (event: string, facts: object = {}): void =>
+    void lines.push(`${event} ${JSON.stringify(facts)}`);
+  const log = createRejectionLog({ debug() {}, info: note, warn: note, error() {} });
+  source.onChange(() => log.note(source.current()));
+  host.write('db.yaml', podYaml('db').trimEnd());
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  // A pod that comes while another file changes is held.
+  host.write('web.yaml', podYaml('web', { data: claimSource('data') }));
+  host.write('api.yaml', podYaml('api'));
+  await host.hint();
+  assert.equal(source.current().awaited, 'api.yaml');
+  await host.advance(2 * SETTLE_MS);
+  assert.deepEqual(podsOf(source.current()), ['uid-api', 'uid-db', 'uid-web']);
+  assert.deepEqual(lines, []);
+  host.write('bad.yaml', 'kind: [\n');
+  await host.hint();
+  assert.match(lines.join('\n'), /^not taken .*bad\.yaml/);
 });
 
 test('a directory that cannot be listed is unknown: nothing complete before, nothing lost after', async () => {
