@@ -19,7 +19,7 @@ export interface Rejection {
   readonly attachment?: AttachmentSubject;
   /** The pod of a cluster that waits because of it: it has an object there, by which that is told. */
   readonly pod?: WaitingPod;
-  /** It is being read, which ends soon in one way or another: nothing is the matter. */
+  /** It is being read, or is known in a moment, which ends in one way or another: nothing is the matter. */
   readonly isPassing?: true;
 }
 

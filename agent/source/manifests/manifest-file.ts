@@ -207,7 +207,7 @@ const UNFINISHED = 'it ends as if it were still being written, and waits until i
 
 /** The file of which nothing is known, and will be in a moment; `why` not yet is told to people. */
 export function awaited(file: ManifestFile, why: string): ManifestFile {
-  const rejected: readonly Rejection[] = [{ origin: file.name, message: why }];
+  const rejected: readonly Rejection[] = [{ origin: file.name, message: why, isPassing: true }];
   return { ...file, part: { ...file.part, rejected, unknown: true, isAwaited: true } };
 }
 
