@@ -187,6 +187,23 @@ test('release leaves a pod that is wanted alone, and says so', async () => {
   assert.match(screen.out.join(''), /still wanted: its volumes stay/);
 });
 
+test('release leaves nothing behind that keeps its process when the agent hangs after its first answer', async () => {
+  const leaving = statusOf(webFacts(true, { desired: desired([]), pods: [] }), LAYOUT, 'r1');
+  let hasReleaseEnded = (): void => {};
+  const releaseEnded = new Promise<void>((resolve) => (hasReleaseEnded = resolve));
+  await listen(
+    createServer((request, response) => {
+      if (request.method === 'POST') response.once('close', () => hasReleaseEnded());
+      else if (request.url === '/v1/status') response.end(JSON.stringify(leaving));
+    }),
+  );
+  const screen = listener();
+  assert.equal(await releasePod('web', { socket, timeoutMs: 300, force: true }, screen), 124);
+  await releaseEnded;
+  // The word has at most the 300 ms and one second.
+  assert.match(screen.err.join(''), /did not answer on \S+ within 1[0-3]\d\d ms; it may have done it/);
+});
+
 test('SE-21: the name of a pod that is gone is told without what a terminal acts on', async () => {
   await agentWith(webFacts(true));
   const screen = listener();
