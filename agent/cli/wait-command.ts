@@ -53,13 +53,15 @@ export interface ReleaseOptions extends WaitOptions {
  * it is not wanted the agent is told that its containers have ended, so that it looks again at once.
  */
 export function releasePod(pod: string, options: ReleaseOptions, screen: Screen): Promise<number> {
-  const noticedMs = performance.now() + Math.min(NOTICED_MS, options.timeoutMs);
+  const startMs = performance.now();
+  const noticedMs = startMs + Math.min(NOTICED_MS, options.timeoutMs);
   let isSaid = false;
   const look = (status: StatusDocument): Progress => {
     const found = findPod(pod, status);
     if (!isSaid && found.kind === 'found' && !found.pod.wanted) {
       isSaid = true;
-      void sayReleased(found.pod, options, screen);
+      const leftMs = Math.max(0, Math.round(startMs + options.timeoutMs - performance.now()));
+      void sayReleased(found.pod, { ...options, timeoutMs: leftMs }, screen);
     }
     return towardsReleased(pod, status, noticedMs);
   };
@@ -68,9 +70,11 @@ export function releasePod(pod: string, options: ReleaseOptions, screen: Screen)
 
 /** Without force it is a hint, and nothing is lost with it. */
 async function sayReleased({ uid }: PodStatus, options: ReleaseOptions, screen: Screen): Promise<void> {
-  const { socket, force = false } = options;
+  const { socket, timeoutMs: leftMs, force = false } = options;
+  // It keeps the process for as long as nobody answers.
+  const timeoutMs = Math.min(ANSWER_MS_MAX, leftMs + LAST_ANSWER_MS);
   const path = `/v1/pods/${encodeURIComponent(uid)}/release`;
-  const asked = { socket, path, timeoutMs: ANSWER_MS_MAX, kind: 'Release' };
+  const asked = { socket, path, timeoutMs, kind: 'Release' };
   const answer = await changeAtAgent({ ...asked, method: 'POST', body: { force } });
   if (force && answer.kind !== 'ok') complain(answer.message, screen);
 }
