@@ -8,7 +8,7 @@ import { appendFileSync } from 'node:fs';
 const [log] = process.argv.slice(-2);
 const forever = new Int32Array(new SharedArrayBuffer(4));
 const DONE = { exitCode: 0, signal: undefined, deadlinePassed: false, stdout: '', stderr: '' };
-const ANSWERS = { isDeviceFree: true, inspect: { kind: 'directory' } };
+const ANSWERS = { isDeviceChangeable: true, inspect: { kind: 'directory' } };
 
 process.on('disconnect', () => process.exit(0));
 process.on('message', ({ id, kind, request, call }) => {
