@@ -160,6 +160,18 @@ test('after a hint only what was written since is read; the resync reads everyth
   assert.equal(host.pendingTimers, 0);
 });
 
+test('each accepted directory is read whole, and no resync is planned beside the one that is', async () => {
+  const { host, source, manifests } = await bench({ 'web.yaml': podYaml('web') });
+  for (let times = 1; times <= 3; times += 1) {
+    await host.advance(10_000);
+    manifests.accepted();
+    await host.advance(1);
+  }
+  assert.equal(host.pendingTimers, 1);
+  source.stop();
+  assert.equal(host.pendingTimers, 0);
+});
+
 test('hints do not put the resync off, and neither does a listing that fails', async () => {
   const { host, source } = await bench({ 'web.yaml': podYaml('web') });
   await host.advance(4_000);
