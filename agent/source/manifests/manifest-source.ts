@@ -245,6 +245,8 @@ class ListedManifests implements ManifestSource {
 
   #planResync(): void {
     this.#isResyncDue = false;
+    // The one that was planned before an accepted directory made another one due.
+    this.#cancelResync();
     this.#cancelResync = this.#parts.host.timer(this.#resyncMs, () => {
       this.#isResyncDue = true;
       void this.#list();
