@@ -2,14 +2,15 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { PublishContext, VolumeFiles, VolumeSecrets } from '../../plugins/plugin.ts';
 import type { Sensitive } from '../../plugins/secret/sensitive.ts';
-import type {
-  Bytes,
-  PodReference,
-  PodUid,
-  PublicationKey,
-  PublicationSpec,
-  VolumeId,
-  VolumeSpec,
+import {
+  type Bytes,
+  podOf,
+  type PodReference,
+  type PodUid,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
 } from '../../plugins/volume.ts';
 
 export interface DesiredPublication {
@@ -106,17 +107,28 @@ export const NOTHING_KNOWN: DesiredState = {
 
 type WantedVolumes = DesiredState['volumes'];
 
+/** What is wanted, by where it is to be. */
+interface WishIndex {
+  readonly places: ReadonlyMap<PublicationKey, readonly DesiredVolume[]>;
+  readonly pods: ReadonlySet<PodUid>;
+}
+
 /** Made once for each wish: many ask, one place after the other. */
-const placesOf = new WeakMap<WantedVolumes, ReadonlyMap<PublicationKey, readonly DesiredVolume[]>>();
+const indices = new WeakMap<WantedVolumes, WishIndex>();
 
 /** The volumes that are wanted in a place; of two the manifests contradict each other. */
 export function wantedAt(volumes: WantedVolumes, place: PublicationKey): readonly DesiredVolume[] {
-  const known = placesOf.get(volumes) ?? byPlace(volumes);
-  placesOf.set(volumes, known);
-  return known.get(place) ?? [];
+  return indexOf(volumes).places.get(place) ?? [];
 }
 
-function byPlace(volumes: WantedVolumes): ReadonlyMap<PublicationKey, readonly DesiredVolume[]> {
+/** Any volume is wanted for it. */
+export function isPodWanted(volumes: WantedVolumes, pod: PodUid): boolean {
+  return indexOf(volumes).pods.has(pod);
+}
+
+function indexOf(volumes: WantedVolumes): WishIndex {
+  const known = indices.get(volumes);
+  if (known !== undefined) return known;
   const places = new Map<PublicationKey, DesiredVolume[]>();
   for (const volume of volumes.values()) {
     for (const place of volume.publications.keys()) {
@@ -125,5 +137,7 @@ function byPlace(volumes: WantedVolumes): ReadonlyMap<PublicationKey, readonly D
       else there.push(volume);
     }
   }
-  return places;
+  const index: WishIndex = { places, pods: new Set([...places.keys()].map(podOf)) };
+  indices.set(volumes, index);
+  return index;
 }

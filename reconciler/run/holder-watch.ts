@@ -18,7 +18,7 @@ import {
 } from '../../plugins/volume.ts';
 import type { BeliefView } from '../model/belief.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
-import type { DesiredState } from '../model/desired-state.ts';
+import { type DesiredState, isPodWanted } from '../model/desired-state.ts';
 import { isBeside, type Operation } from '../model/operation.ts';
 import { createTakenPlaces, type TakenPlaces } from './taken-places.ts';
 
@@ -97,7 +97,6 @@ class Watch implements HolderWatch {
   /** Since when nothing but copies was found. */
   readonly #copiedSinceMs = new Map<AbsolutePath, number>();
   readonly #forced = new Set<PodUid>();
-  #wanted: { readonly state: DesiredState; readonly pods: ReadonlySet<PodUid> } | undefined;
   #pass: Promise<void> | undefined;
   #costMs = 0;
   #cancel: Cancel | undefined;
@@ -263,12 +262,7 @@ class Watch implements HolderWatch {
 
   /** An operator's word is heard of no such pod: the next one would find its volumes gone from under it. */
   #isWanted(pod: PodUid): boolean {
-    const state = this.#parts.desired();
-    if (this.#wanted?.state !== state) {
-      const keys = [...state.volumes.values()].flatMap(({ publications }) => [...publications.keys()]);
-      this.#wanted = { state, pods: new Set(keys.map(podOf)) };
-    }
-    return this.#wanted.pods.has(pod);
+    return isPodWanted(this.#parts.desired().volumes, pod);
   }
 
   /** All that stands and is not wanted, as far as anybody could have it. */
