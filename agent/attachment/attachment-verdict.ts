@@ -90,11 +90,13 @@ function judgePresent(facts: AttachmentFacts, sight: AttachmentSight, standing: 
   return wait(`${title} is attached, and the attach/detach controller has not listed it in ${list} yet`);
 }
 
+const MAKER = 'the attach/detach controller of the cluster has to make it';
+
 function whyAbsent({ name, isListed }: AttachmentFacts, { stands }: Standing): string {
   if (stands)
     return `VolumeAttachment ${name} was not found; it is asked for once more before that is believed`;
   const listed = isListed ? ', though the Node still lists the volume as attached' : '';
-  return `there is no VolumeAttachment ${name}${listed}: the attach/detach controller of the cluster has to make it`;
+  return `there is no VolumeAttachment ${name}${listed}: ${MAKER}`;
 }
 
 function whyUnknown(
@@ -108,8 +110,7 @@ function whyUnknown(
   const allow = `the administrator has to allow ${right}`;
   if (stands) return `${told}; a pod of this node has to lead to it, or ${allow}`;
   // The Node authorizer knows of no way to what is not there.
-  const maker = 'the attach/detach controller of the cluster has to make it';
-  return `${told}; so a node is answered while there is none: ${maker}, or, if there is one, ${allow}`;
+  return `${told}; so a node is answered while there is none: ${MAKER}, or, if there is one, ${allow}`;
 }
 
 function wait(message: string): AttachmentVerdict {
