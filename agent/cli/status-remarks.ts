@@ -11,6 +11,7 @@ import {
 import type { ClusterStatus, StatusDocument } from '../status/status-document.ts';
 import type { Reason, VolumeStatus } from '../status/volume-status.ts';
 import { type Colour, type Look, paint, wrap } from '../../mount/text/table.ts';
+import { problemText } from '../../mount/text/problem-text.ts';
 
 /** An operation that has just begun needs no sentence of its own. */
 const RUNNING_WORTH_TELLING_MS = 5_000;
@@ -36,13 +37,11 @@ export function remarksOf(status: StatusDocument, look: Look): readonly string[]
   if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished, unknown)), colour: 'red' });
   // The first of these remarks has said it of the directory.
   const isTold = (origin: string): boolean => origin === replaced?.directory;
-  for (const { subject, origin, field, message } of sources.rejected) {
+  for (const rejected of sources.rejected) {
+    const { subject, origin } = rejected;
     if (isTold(origin)) continue;
     const what = subject === null ? origin : `${subject} in ${origin}`;
-    remarks.push({
-      text: `Rejected: ${what}: ${field === null ? '' : `${field}: `}${message}`,
-      colour: 'red',
-    });
+    remarks.push({ text: `Rejected: ${what}: ${problemText(rejected)}`, colour: 'red' });
   }
   for (const origin of sources.unknown) {
     if (isTold(origin)) continue;

@@ -1,5 +1,6 @@
 /** What stands in the way of volumes, said of the objects of a cluster by the kubelet's words for it. Pure. */
 import type { FailureCode } from '../../mount/failure.ts';
+import { problemText } from '../../mount/text/problem-text.ts';
 import { isDevice, nameOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import type { PodUid, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { climbs } from '../../reconciler/model/operation.ts';
@@ -68,22 +69,15 @@ export function volumeEvents(view: EventView, origin: string): readonly VolumeEv
       return { ...said, subject: podSubject(pod), reason: 'FailedMount', sayAfterMs: FAILED_AFTER_MS };
     });
   const inTheWay = reconciler.obstacles().flatMap((obstacle) => eventsOf(obstacle, view, origin));
-  const asWhole = desiredObjects.rejected.flatMap((one) => waitOf(one));
+  const asWhole = desiredObjects.rejected.flatMap(waitOf);
   return [...unresolved, ...inTheWay, ...asWhole];
 }
 
 /** A pod that is not shown yet has no volumes here, and all of them wait. */
-function waitOf({
-  pod,
-  field = '',
-  message,
-}: EventView['desiredObjects']['rejected'][number]): readonly VolumeEvent[] {
+function waitOf(rejection: EventView['desiredObjects']['rejected'][number]): readonly VolumeEvent[] {
+  const { pod } = rejection;
   if (pod === undefined) return [];
-  const said = {
-    code: 'not-taken',
-    volume: '',
-    message: shown(field === '' ? message : `${field}: ${message}`),
-  };
+  const said = { code: 'not-taken', volume: '', message: shown(problemText(rejection)) };
   return [{ ...said, subject: podSubject(pod), reason: 'FailedMount', sayAfterMs: WAITING_AFTER_MS }];
 }
 

@@ -2,6 +2,7 @@
 import { refuse } from '../../kubernetes/fields/refuse.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 import type { Rejection } from '../source/objects-source.ts';
+import { problemText } from '../../mount/text/problem-text.ts';
 
 /**
  * By `reference-missing`. `identity` as `identityOf` says it; `whose` follows it in the sentence. Of an object that was
@@ -21,8 +22,8 @@ export function refuseMissing(
 }
 
 /** Where, which field, and what is wrong with it. */
-export function whyRefused({ origin, field, message }: Rejection): string {
-  return `${origin}, ${field === undefined || field === '' ? message : `${field}: ${message}`}`;
+export function whyRefused(rejection: Rejection): string {
+  return `${rejection.origin}, ${problemText(rejection)}`;
 }
 
 /** By `reference-missing`, of an object that is not there and may be all the same; undefined: it is not. */

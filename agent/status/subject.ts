@@ -1,6 +1,7 @@
 /** What a person calls a pod or a volume, and which of them is meant. Pure. */
 import { nearest } from '../../mount/text/nearest.ts';
 import { printable } from '../../mount/text/printable.ts';
+import { problemText } from '../../mount/text/problem-text.ts';
 import type { PodStatus, StatusDocument } from './status-document.ts';
 import type { VolumeStatus } from './volume-status.ts';
 
@@ -113,8 +114,7 @@ function unknown(text: string, what: Sought, status: StatusDocument): Missed {
 function adviceFor(text: string, what: Sought, status: StatusDocument): string {
   const rejected = status.sources.rejected.find((one) => isAbout(one.subject, text));
   if (rejected !== undefined) {
-    const field = rejected.field === null ? '' : `${rejected.field}: `;
-    return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${field}${rejected.message}.`;
+    return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${problemText(rejected)}.`;
   }
   const pods = what === 'no volume' ? [] : status.pods.flatMap(podNames);
   const names = [...pods, ...(what === 'no pod' ? [] : status.volumes.flatMap(volumeNames))];

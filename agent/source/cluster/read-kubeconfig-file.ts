@@ -2,6 +2,7 @@
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, type Host, parentOf } from '../../../mount/host.ts';
 import { whyRevealed, whyUntrusted } from '../../../mount/process/file-owner.ts';
+import { problemText } from '../../../mount/text/problem-text.ts';
 import { type ApiAccess, readKubeconfig } from '../../../kubernetes/api/kubeconfig.ts';
 import type { parseManifest } from '../manifests/parse/manifest.ts';
 
@@ -48,10 +49,7 @@ export async function readKubeconfigFile(
     if (revealed !== undefined) warn(`${path}: ${revealed}`);
     return ok(reading.access);
   }
-  return unusable(
-    path,
-    reading.problems.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)),
-  );
+  return unusable(path, reading.problems.map(problemText));
 }
 
 function holdsSecret({ identity }: ApiAccess): boolean {
