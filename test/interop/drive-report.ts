@@ -36,8 +36,8 @@ export async function drive(
   const late = setTimeout(() => void program.end('SIGTERM'), DRIVE_MS);
   const { code } = await program.ended;
   clearTimeout(late);
-  const words = program.said();
-  assert.ok(words.startsWith('{'), words);
+  const words = program.printed();
+  assert.ok(words.startsWith('{'), program.said());
   const report = JSON.parse(words) as Report;
   assert.equal(code, report.good ? 0 : 1);
   return report;

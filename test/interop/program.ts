@@ -7,6 +7,8 @@ export interface Program extends ChildProcess {
   write(line: string): void;
   /** Everything said so far on both outputs. */
   said(): string;
+  /** Of it what came on the standard output: a report, without what is said of a wait. */
+  printed(): string;
   /** The first line for which `holds`, of those said from now on or before. Rejects when the program ends first. */
   line(what: string, holds: (line: string) => boolean): Promise<string>;
 }
@@ -21,6 +23,7 @@ export function startProgram(name: string, argv: readonly string[], log: string)
     cwd: '/',
   });
   let text = '';
+  let printed = '';
   let over = false;
   const listeners = new Set<() => void>();
   const tell = (): void => {
@@ -30,6 +33,7 @@ export function startProgram(name: string, argv: readonly string[], log: string)
     stream.setEncoding('utf8');
     stream.on('data', (chunk: string) => {
       text += chunk;
+      if (stream === child.stdout) printed += chunk;
       appendFileSync(log, chunk);
       tell();
     });
@@ -51,6 +55,7 @@ export function startProgram(name: string, argv: readonly string[], log: string)
     ended,
     running: () => !over,
     said: () => text,
+    printed: () => printed,
     write: (line) => void child.stdin.write(`${line}\n`),
     line(what, holds) {
       return new Promise((resolve, reject) => {
