@@ -342,3 +342,41 @@ test('a disk that is write-protected is neither checked nor grown, and is served
       );
   }),
 );
+
+test(
+  'FD-04: a file system that cannot become as large as its disk is served as it is, and that is told',
+  { skip },
+  () =>
+    onRealNode(async (node) => {
+      await node.startAgent();
+      // Only there a file may be as large as no ext4 without 64bit can be, and takes no room.
+      const large = join(node.scratch, 'large');
+      mkdirSync(large);
+      execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', large]);
+      try {
+        const file = join(large, 'disk.img');
+        writeFileSync(file, '');
+        truncateSync(file, 64 * MEBIBYTE);
+        execFileSync('mkfs.ext4', ['-q', '-b', '4096', '-O', '^64bit', file]);
+        truncateSync(file, 17 * 1024 * 1024 * MEBIBYTE);
+        const device = execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
+        try {
+          node.put('disk', volumeYaml('data', device));
+          node.put('web', podWith('data'));
+          const { pods } = await node.until('it to be served, or refused', (status) => {
+            const [data] = status.pods[0]?.volumes ?? [];
+            return data?.state === 'mounted' || data?.reason?.code === 'mount-failed';
+          });
+          assert.equal(pods[0]?.volumes[0]?.state, 'mounted');
+          writeFileSync(join(placeOf(node, 'data'), 'note'), 'there is room');
+          assert.match(node.log(), /"event":"file system not grown"/);
+          assert.match(node.log(), /too large to be expressed in 32 bits/);
+          await gone(node);
+        } finally {
+          execFileSync('losetup', ['--detach', device]);
+        }
+      } finally {
+        execFileSync('umount', [large]);
+      }
+    }),
+);
