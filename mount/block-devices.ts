@@ -50,7 +50,10 @@ export interface DeviceFileSystems {
    * it does nothing. `device-content`: it needs a person.
    */
   checkFileSystem(device: AbsolutePath, type: FileSystemType): Promise<Result<void>>;
-  /** To the size of its device: one that `growsMounted` where it is mounted, others where they could be repaired. */
+  /**
+   * To the size of its device: one that `growsMounted` where it is mounted, others where they could be repaired. A
+   * failure with effect `none`: it is as large as before, and whole.
+   */
   growFileSystem(place: GrowingFileSystem): Promise<Result<void>>;
 }
 

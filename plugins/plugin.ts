@@ -28,6 +28,14 @@ export interface Attached {
   readonly attachmentUid?: string | undefined;
 }
 
+/** What staging taught. */
+export interface Staged {
+  /** Undefined: of a driver that stages without mounting. */
+  readonly stagedMount: MountIdentity | undefined;
+  /** Why its file system is smaller than its device; it is served as it is. */
+  readonly ungrown?: Failure | undefined;
+}
+
 /** What was learnt while climbing and must survive a restart. */
 export interface VolumeFacts {
   readonly needs: Needs;
@@ -193,8 +201,8 @@ export interface VolumePlugin {
   readonly grantLane?: string | undefined;
   attach(call: VolumeCall): Promise<Result<Attached>>;
   detach(call: VolumeCall): Promise<Result<void>>;
-  /** The mount found at the staging path; undefined for a driver that stages without mounting. */
-  stage(call: VolumeCall): Promise<Result<{ readonly stagedMount: MountIdentity | undefined }>>;
+  /** The mount found at the staging path. */
+  stage(call: VolumeCall): Promise<Result<Staged>>;
   unstage(call: VolumeCall): Promise<Result<void>>;
   /** Also refreshes: publishing again with other files replaces the content as one generation. */
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;

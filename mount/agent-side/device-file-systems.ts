@@ -9,6 +9,7 @@ import {
   growsMounted,
   makeCall,
   probeCall,
+  type FileSystemType,
   type ToolCall,
 } from '../device/file-system-tools.ts';
 import { done, fail, ok, type Result } from '../failure.ts';
@@ -40,6 +41,32 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     return fail({ code: 'mount-failed', message: endOf(call[0], report.value), effect: 'unknown' });
   }
 
+  async function check(device: AbsolutePath, type: FileSystemType): Promise<Result<void>> {
+    const call = checkCall(type, device);
+    if (call === undefined) return done;
+    const ours = await parts.isDeviceChangeable(device);
+    if (!ours.ok || !ours.value) return ours.ok ? done : ours;
+    const report = await run(call, CHECK_MS);
+    if (!report.ok) return report;
+    const found = checked(report.value.exitCode);
+    if (found === 'good') return done;
+    const because = endOf('e2fsck', report.value);
+    if (found === 'unfinished')
+      return fail({ code: 'mount-failed', message: because, effect: 'unknown', blocker: device });
+    const message = `the file system needs a person: run e2fsck ${device}; ${because}`;
+    return fail({ code: 'device-content', message, effect: 'unknown', blocker: device });
+  }
+
+  /** A tool that has ended by itself has refused; one that was ended may have left anything. */
+  async function grow(call: ToolCall, blocker: AbsolutePath): Promise<Result<void>> {
+    const report = await run(call, GROW_MS);
+    if (!report.ok || report.value.exitCode === 0) return report.ok ? done : report;
+    const message = endOf(call[0], report.value);
+    return report.value.exitCode === undefined
+      ? fail({ code: 'mount-failed', message, effect: 'unknown' })
+      : fail({ code: 'expand-infeasible', message, effect: 'none', blocker });
+  }
+
   return {
     async readDeviceContent(device) {
       const report = await run(probeCall(device), PROBE_MS);
@@ -52,30 +79,21 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
       const blank = await parts.proveBlank(device);
       return blank.ok ? runWell(makeCall(type, device), MAKE_MS) : blank;
     },
-    async checkFileSystem(device, type) {
-      const call = checkCall(type, device);
-      if (call === undefined) return done;
-      const ours = await parts.isDeviceChangeable(device);
-      if (!ours.ok || !ours.value) return ours.ok ? done : ours;
-      const report = await run(call, CHECK_MS);
-      if (!report.ok) return report;
-      const found = checked(report.value.exitCode);
-      if (found === 'good') return done;
-      const because = endOf('e2fsck', report.value);
-      if (found === 'unfinished')
-        return fail({ code: 'mount-failed', message: because, effect: 'unknown', blocker: device });
-      const message = `the file system needs a person: run e2fsck ${device}; ${because}`;
-      return fail({ code: 'device-content', message, effect: 'unknown', blocker: device });
-    },
+    checkFileSystem: check,
     async growFileSystem({ device, type, mountPoint }) {
       const call = growCall(type, device, mountPoint ?? '');
-      if (growsMounted(type)) return mountPoint === undefined ? done : runWell(call, GROW_MS);
+      if (growsMounted(type)) return mountPoint === undefined ? done : grow(call, device);
       const ours = await parts.isDeviceChangeable(device);
       if (!ours.ok || !ours.value) return ours.ok ? done : ours;
-      const grown = await runWell(call, GROW_MS);
+      const grown = await grow(call, device);
       if (grown.ok) return grown;
       const looked = await run(fullCheckCall(device), CHECK_MS);
-      return looked.ok ? runWell(call, GROW_MS) : looked;
+      if (!looked.ok) return looked;
+      const again = await grow(call, device);
+      if (again.ok || again.failure.effect !== 'none') return again;
+      // Refused half way it may be broken.
+      const whole = await check(device, type);
+      return whole.ok ? again : whole;
     },
   };
 }

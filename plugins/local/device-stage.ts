@@ -6,7 +6,8 @@ import {
   isFileSystemType,
   optionsOf,
 } from '../../mount/device/file-system-tools.ts';
-import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
+import type { GrowingFileSystem } from '../../mount/block-devices.ts';
 import {
   type AbsolutePath,
   type DeviceNumber,
@@ -19,7 +20,7 @@ import type { Mounter } from '../../mount/mounter.ts';
 import { printable } from '../../mount/text/printable.ts';
 import { refuseHeldDevice } from '../device/shared-device.ts';
 import type { Layout } from '../layout/layout.ts';
-import type { VolumeCall } from '../plugin.ts';
+import type { Staged, VolumeCall } from '../plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 
 export interface DeviceStageParts {
@@ -40,6 +41,16 @@ export interface StagedDevice {
   readonly intent: AbsolutePath;
 }
 
+/** As `Staged`, of what is mounted for certain. */
+interface StagedOnDevice extends Staged {
+  readonly stagedMount: MountIdentity;
+}
+
+interface Prepared extends Pick<Staged, 'ungrown'> {
+  readonly type: FileSystemType;
+}
+
+const AS_LARGE: Result<undefined> = ok(undefined);
 const MODE = 0o750;
 const INTENT_BYTES_MAX = 16_384;
 /** As the kubelet has it, where the PersistentVolume names none. */
@@ -57,11 +68,7 @@ export class DeviceStage {
   }
 
   /** `device`: the real path of its node. What is mounted there already, and is of the device, stays as it is. */
-  async stage(
-    volume: StagedDevice,
-    device: AbsolutePath,
-    call: VolumeCall,
-  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+  async stage(volume: StagedDevice, device: AbsolutePath, call: VolumeCall): Promise<Result<StagedOnDevice>> {
     const { host } = this.#parts;
     const { target } = volume;
     const number = await host.deviceOf(device);
@@ -71,41 +78,52 @@ export class DeviceStage {
     const before = await host.lookUpMount(target);
     if (!before.ok) return before;
     call.step({ kind: 'working', deadlineMs: WORK_MS_MAX });
-    const staged = before.value.mounted
+    const staged: Result<StagedOnDevice> = before.value.mounted
       ? await this.#identified(before.value, number.value, target)
       : await this.#make(volume, { device, number: number.value }, call);
     if (!staged.ok) return staged;
     const isForReading = isReadOnly(volume) || staged.value.stagedMount.readOnly === true;
     const finished = await this.#finish(volume, device, isForReading);
-    return finished.ok ? staged : doubtful<never>(finished);
+    if (!finished.ok) return doubtful<never>(finished);
+    return ok({ ...staged.value, ungrown: finished.value ?? staged.value.ungrown });
   }
 
   async #make(
     volume: StagedDevice,
     { device, number }: { readonly device: AbsolutePath; readonly number: DeviceNumber },
     call: VolumeCall,
-  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+  ): Promise<Result<StagedOnDevice>> {
     const { host, layout } = this.#parts;
     const unheld = await refuseHeldDevice(host, layout.root, number);
     if (!unheld.ok) return unheld;
-    const type = await this.#prepared(volume, device, call);
-    if (!type.ok) return type;
-    const mounted = await this.#mount(volume, { device, type: type.value, number });
-    return mounted.ok ? mounted : doubtful<never>(mounted);
+    const prepared = await this.#prepared(volume, device, call);
+    if (!prepared.ok) return prepared;
+    const { type, ungrown } = prepared.value;
+    const mounted = await this.#mount(volume, { device, type, number });
+    return mounted.ok ? ok({ ...mounted.value, ungrown }) : doubtful<never>(mounted);
   }
 
   /** Also of what was mounted before: a crash may have come between. */
-  async #finish(volume: StagedDevice, device: AbsolutePath, isForReading: boolean): Promise<Result<void>> {
+  async #finish(
+    volume: StagedDevice,
+    device: AbsolutePath,
+    isForReading: boolean,
+  ): Promise<Result<Failure | undefined>> {
     const { host } = this.#parts;
     const removed = await host.removeFile(volume.intent);
-    if (!removed.ok || isForReading) return removed;
+    if (!removed.ok || isForReading) return removed.ok ? AS_LARGE : removed;
     const content = await host.readDeviceContent(device);
-    if (!content.ok || content.value.kind !== 'file-system') return content.ok ? done : content;
+    if (!content.ok || content.value.kind !== 'file-system') return content.ok ? AS_LARGE : content;
     const { type } = content.value;
     const { target: mountPoint } = volume;
-    return isFileSystemType(type) && growsMounted(type)
-      ? host.growFileSystem({ device, type, mountPoint })
-      : done;
+    return isFileSystemType(type) && growsMounted(type) ? this.#grow({ device, type, mountPoint }) : AS_LARGE;
+  }
+
+  /** What cannot be grown, and is whole, is served as large as it is. */
+  async #grow(place: GrowingFileSystem): Promise<Result<Failure | undefined>> {
+    const grown = await this.#parts.host.growFileSystem(place);
+    if (grown.ok) return AS_LARGE;
+    return grown.failure.effect === 'none' ? ok(grown.failure) : grown;
   }
 
   /** Nothing is there of a directory. */
@@ -118,11 +136,7 @@ export class DeviceStage {
   }
 
   /** The file system that is on the device, checked; one of another type than is wanted is never replaced. */
-  async #prepared(
-    volume: StagedDevice,
-    device: AbsolutePath,
-    call: VolumeCall,
-  ): Promise<Result<FileSystemType>> {
+  async #prepared(volume: StagedDevice, device: AbsolutePath, call: VolumeCall): Promise<Result<Prepared>> {
     const { host } = this.#parts;
     const content = await host.readDeviceContent(device);
     if (!content.ok) return content;
@@ -141,24 +155,19 @@ export class DeviceStage {
         device,
         `holds ${type}, not ${volume.fsType}; it is never reformatted`,
       );
-    if (isReadOnly(volume)) return ok(type);
+    if (isReadOnly(volume)) return ok({ type });
     call.progress('checking the file system');
-    const ready = await inOrder(
-      () => host.checkFileSystem(device, type),
-      async () => (growsMounted(type) ? done : host.growFileSystem({ device, type, mountPoint: undefined })),
-    );
-    return ready.ok ? ok(type) : ready;
+    const good = await host.checkFileSystem(device, type);
+    if (!good.ok || growsMounted(type)) return good.ok ? ok({ type }) : good;
+    const grown = await this.#grow({ device, type, mountPoint: undefined });
+    return grown.ok ? ok({ type, ungrown: grown.value }) : grown;
   }
 
   /**
    * INV-9: only what is proven to be blank, with the intent on disk before the first write. The intent is no licence to
    * throw anything away: it tells a person what became of the device when mkfs was cut short.
    */
-  async #format(
-    volume: StagedDevice,
-    device: AbsolutePath,
-    call: VolumeCall,
-  ): Promise<Result<FileSystemType>> {
+  async #format(volume: StagedDevice, device: AbsolutePath, call: VolumeCall): Promise<Result<Prepared>> {
     const { host } = this.#parts;
     const type = volume.fsType === '' ? DEFAULT_TYPE : volume.fsType;
     if (!isFileSystemType(type))
@@ -178,7 +187,7 @@ export class DeviceStage {
       () => host.writeFile(intent, new TextEncoder().encode(text), { mode: 0o640, durable: true }),
       () => host.makeFileSystem(device, type),
     );
-    return made.ok ? ok(type) : made;
+    return made.ok ? ok({ type }) : made;
   }
 
   async #mount(

@@ -145,6 +145,8 @@ export interface Learnt {
   readonly mount?: MountIdentity | undefined;
   readonly generation?: string | undefined;
   readonly sizeBytes?: Bytes | undefined;
+  /** Why the file system is smaller than its device. */
+  readonly ungrown?: Failure | undefined;
   /** All was found as it is wanted, and nothing was done. */
   readonly isUnchanged?: true;
 }

@@ -28,6 +28,10 @@ export function logOutcome(
   } else if (outcome.kind === 'done' && outcome.learnt.isUnchanged !== true) {
     const { kind, volume } = operation;
     log.info(DONE_EVENT[kind], { volume, publication: publicationOf(operation) });
+    const { ungrown } = outcome.learnt;
+    if (ungrown === undefined) return;
+    const { code, message, blocker } = ungrown;
+    log.warn('file system not grown', { volume, code, message, blocker });
   }
 }
 

@@ -60,9 +60,10 @@ export async function performVerb(
     case 'detach':
       return outcomeOf(await plugin.detach(call), () => ({}));
     case 'stage':
-      return outcomeOf(await plugin.stage(call), ({ stagedMount }) => ({
+      return outcomeOf(await plugin.stage(call), ({ stagedMount, ungrown }) => ({
         mount: stagedMount,
         sizeBytes: knownSize(context.wanted),
+        ungrown,
       }));
     case 'expand':
       return expand(plugin, call, context);

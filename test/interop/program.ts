@@ -7,7 +7,7 @@ export interface Program extends ChildProcess {
   write(line: string): void;
   /** Everything said so far on both outputs. */
   said(): string;
-  /** Of it what came on the standard output: a report, without what is said of a wait. */
+  /** What came on the standard output alone: a report, without what is said of a wait. */
   printed(): string;
   /** The first line for which `holds`, of those said from now on or before. Rejects when the program ends first. */
   line(what: string, holds: (line: string) => boolean): Promise<string>;

@@ -344,7 +344,7 @@ test('a disk that is write-protected is neither checked nor grown, and is served
 );
 
 test(
-  'FD-04: a file system that cannot become as large as its disk is served as it is, and that is told',
+  'a file system that cannot become as large as its disk is served as it is, and that is told',
   { skip },
   () =>
     onRealNode(async (node) => {

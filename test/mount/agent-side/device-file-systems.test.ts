@@ -50,3 +50,47 @@ for (const end of UNFINISHED)
     assert.match(message, /e2fsck/);
     assert.equal(effect, 'unknown');
   });
+
+/** Each tool ends as it is said, in the order of the calls. */
+function endingInTurn(...ends: readonly Partial<ToolReport>[]) {
+  const left = [...ends];
+  const report = { exitCode: undefined, signal: undefined, deadlinePassed: false, stdout: '', stderr: '' };
+  return createDeviceFileSystems({
+    runTool: () => Promise.resolve(ok({ ...report, ...left.shift() })),
+    proveBlank: () => Promise.resolve(done),
+    isDeviceChangeable: () => Promise.resolve(ok(true)),
+  });
+}
+
+const GROWTHS: readonly [string, readonly Partial<ToolReport>[], string][] = [
+  [
+    'resize2fs refuses twice, and it is whole',
+    [{ exitCode: 1 }, { exitCode: 0 }, { exitCode: 1 }, { exitCode: 0 }],
+    'expand-infeasible none',
+  ],
+  [
+    'resize2fs refuses twice, and has broken it',
+    [{ exitCode: 1 }, { exitCode: 0 }, { exitCode: 1 }, { exitCode: 4 }],
+    'device-content unknown',
+  ],
+  [
+    'resize2fs refuses, and is killed',
+    [{ exitCode: 1 }, { exitCode: 0 }, { signal: 'SIGKILL' }],
+    'mount-failed unknown',
+  ],
+  [
+    'resize2fs refuses, and takes too long',
+    [{ exitCode: 1 }, { exitCode: 0 }, { deadlinePassed: true }],
+    'deadline-passed unknown',
+  ],
+];
+for (const [what, ends, expected] of GROWTHS)
+  test(`what follows when ${what}`, async () => {
+    const grown = await endingInTurn(...ends).growFileSystem({
+      device: DEVICE,
+      type: 'ext4',
+      mountPoint: undefined,
+    });
+    assert.ok(!grown.ok);
+    assert.equal(`${grown.failure.code} ${grown.failure.effect}`, expected);
+  });
