@@ -37,6 +37,21 @@ test('what is not taken of a source is logged once for as long as it is so, and 
   ]);
 });
 
+test('what was refused is not mended while nobody can say, as its file is broken or is being read', () => {
+  const broken = { origin: 'web.yaml', message: 'line 9: a tab is used for indentation' };
+  const waits = { ...broken, message: 'it is waiting to be read', isPassing: true } as const;
+  const asked = { origin: WEB.origin, subject: 'Pod default/web', message: 'read', isPassing: true } as const;
+  const lines = told([[WEB], [broken], [waits], [asked], [WEB], [broken], []]);
+  assert.deepEqual(lines, [
+    `warn not taken ${JSON.stringify(WEB)}`,
+    `warn not taken ${JSON.stringify(broken)}`,
+    'info no longer refused {"origin":"web.yaml"}',
+    `warn not taken ${JSON.stringify(broken)}`,
+    'info no longer refused {"origin":"web.yaml#1","subject":"Pod default/web"}',
+    'info no longer refused {"origin":"web.yaml"}',
+  ]);
+});
+
 test('of a directory full of refused files so many are logged as somebody reads, and how many more there are', () => {
   const many = Array.from({ length: 300 }, (_, index) => ({ ...WEB, origin: `${index}.yaml#1` }));
   const lines = told([many, many, [], []]);
