@@ -16,10 +16,12 @@ export function createRejectionLog(log: Log): RejectionLog {
   let refused: ReadonlyMap<string, Rejection> = new Map();
   return {
     note(desired) {
+      const isUnsure = unsureAmong(desired.rejected);
       const rejected = desired.rejected.filter(({ isPassing }) => isPassing !== true);
+      const kept = (before: ReadonlyMap<string, Rejection>) => [...before].filter(([, one]) => isUnsure(one));
       const [knownBefore, refusedBefore] = [known, refused];
-      known = new Map(rejected.map((one) => [JSON.stringify([subjectOf(one), one.field, one.message]), one]));
-      refused = new Map(rejected.map((one) => [subjectOf(one), one]));
+      known = new Map([...kept(known), ...rejected.map((one) => [keyOf(one), one] as const)]);
+      refused = new Map([...kept(refused), ...rejected.map((one) => [subjectOf(one), one] as const)]);
       const news = [...known].filter(([key]) => !knownBefore.has(key));
       const mended = [...refusedBefore].filter(([subject]) => !refused.has(subject));
       for (const [, { attachment: _, pod: __, ...one }] of news.slice(0, LINES_MAX))
@@ -37,4 +39,21 @@ export function createRejectionLog(log: Log): RejectionLog {
 /** Whoever mends one field of an object may have another one to mend. */
 function subjectOf({ origin, subject }: Rejection): string {
   return JSON.stringify([origin, subject]);
+}
+
+function keyOf(one: Rejection): string {
+  return JSON.stringify([subjectOf(one), one.field, one.message]);
+}
+
+/** Of what is in a file that cannot be read as a whole, or is being read, nobody knows whether it is mended. */
+function unsureAmong(rejected: readonly Rejection[]): (one: Rejection) => boolean {
+  const whole = new Set(rejected.flatMap(({ origin, subject }) => (subject === undefined ? [origin] : [])));
+  const passing = new Set(rejected.flatMap((one) => (one.isPassing === true ? [subjectOf(one)] : [])));
+  return (one) => passing.has(subjectOf(one)) || (one.subject !== undefined && whole.has(fileOf(one)));
+}
+
+/** `web.yaml` of `web.yaml#1`. */
+function fileOf({ origin }: Rejection): string {
+  const at = origin.lastIndexOf('#');
+  return at < 0 ? origin : origin.slice(0, at);
 }
