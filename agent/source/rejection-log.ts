@@ -45,7 +45,7 @@ function keyOf(one: Rejection): string {
   return JSON.stringify([subjectOf(one), one.field, one.message]);
 }
 
-/** Of what is in a file that cannot be read as a whole, or is being read, nobody knows whether it is mended. */
+/** Nobody knows whether something is mended of which the file cannot be read as a whole, or which is being read. */
 function unsureAmong(rejected: readonly Rejection[]): (one: Rejection) => boolean {
   const whole = new Set(rejected.flatMap(({ origin, subject }) => (subject === undefined ? [origin] : [])));
   const passing = new Set(rejected.flatMap((one) => (one.isPassing === true ? [subjectOf(one)] : [])));
