@@ -21,6 +21,7 @@ import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { LAYOUT, NO_MANIFESTS, path, richFacts } from './status-fixture.ts';
 import { CLOCK } from '../../agent/drive/rig/machine.ts';
+import { until } from '../until.ts';
 
 const NOBODY: ApiServerParts['quarantine'] = {
   quarantine: async () => assert.fail('nobody asked for it'),
@@ -34,12 +35,21 @@ let socket = '';
 let change: () => void = () => {};
 let servers: ApiServer[] = [];
 let logged: string[] = [];
+/** Says that something in the directory of the socket may have changed. */
+let hint: () => void = () => {};
+const DIRECTORY = {
+  watch: (_directory: string, onHint: () => void) => {
+    hint = onHint;
+    return () => {};
+  },
+};
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'mooring-api-'));
   socket = join(folder, 'run', 's.sock');
   servers = [];
   logged = [];
+  hint = () => {};
 });
 
 afterEach(async () => {
@@ -72,6 +82,7 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
     instance: 'abc',
     runtime: '20.0.0',
     log: { debug: write, info: write, warn: write, error: write },
+    ...DIRECTORY,
     ...rest,
   });
   servers.push(one);
@@ -272,6 +283,31 @@ test('the socket of somebody who answers is left alone', async () => {
   assert.equal(!second.ok && second.failure.message, `another process answers on ${socket}`);
   assert.equal((await raw('/v1/version')).status, 200);
   servers.pop();
+});
+
+test('a socket that somebody deletes is there again, and who waits on the one of before is answered', async () => {
+  await listening();
+  const { revision } = (await raw('/v1/status')).body as StatusDocument;
+  const waiting = raw(`/v1/status?after=${revision}&waitMs=20000`);
+  // Answered after it, so the other one has been heard.
+  await raw('/v1/version');
+  rmSync(socket);
+  hint();
+  await until('the socket is there', () => existsSync(socket), { waitMsMax: 5_000 });
+  assert.equal((await raw('/v1/version')).status, 200);
+  change();
+  assert.equal((await waiting).status, 200);
+  assert.deepEqual(logged, ['socket of the API was gone, and is there again']);
+  await servers.pop()?.close();
+  assert(!existsSync(socket));
+});
+
+test('a directory of the socket that somebody removes is made anew', async () => {
+  await listening();
+  rmSync(join(folder, 'run'), { recursive: true });
+  hint();
+  await until('the socket is there', () => existsSync(socket), { waitMsMax: 5_000 });
+  assert.equal((await raw('/v1/version')).status, 200);
 });
 
 test('a file that is no socket is left alone', async () => {
