@@ -1,15 +1,17 @@
 /** The API: HTTP over a unix socket that only root can open. docs/API.md describes it. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Result } from '../../mount/failure.ts';
-import type { AbsolutePath } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type ApiAnswer, JSON_CONTENT_TYPE, jsonText, refusal } from './api-answer.ts';
 import { type ChangesParts, createChanges } from './api-changes.ts';
 import { ApiRoutes, type ApiRoutesParts } from './api-routes.ts';
-import { listenOnSocket } from './api-socket.ts';
+import { identifySocket, listenOnSocket } from './api-socket.ts';
+import { createSocketKeeper } from './socket-keeper.ts';
 
 export interface ApiServerParts extends ChangesParts, ApiRoutesParts {
   readonly socket: AbsolutePath;
+  readonly watch: Host['watch'];
   readonly log: Log;
 }
 
@@ -57,14 +59,25 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
     send(response, answer, request.method === 'HEAD');
   }
 
+  const tellError = (error: Error): void => parts.log.error('status API', { error: String(error) });
+  async function listen(): Promise<Result<void>> {
+    // What is wrong with the socket is the answer.
+    server.off('error', tellError);
+    const bound = await listenOnSocket(server, parts.socket);
+    server.on('error', tellError);
+    return bound;
+  }
+  const keeper = createSocketKeeper({ ...parts, identify: () => identifySocket(parts.socket), listen });
+
   return {
     async listen() {
-      const bound = await listenOnSocket(server, parts.socket);
-      if (bound.ok) server.on('error', (error) => parts.log.error('status API', { error: String(error) }));
+      const bound = await listen();
+      if (bound.ok) await keeper.begin();
       return bound;
     },
     async close() {
       changes.close();
+      await keeper.end();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();

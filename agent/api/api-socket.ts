@@ -12,7 +12,21 @@ const PROBE_TIMEOUT_MS = 1_000;
 /** Settles when the socket can be connected to, or with the reason why not. */
 export async function listenOnSocket(server: Server, socket: AbsolutePath): Promise<Result<void>> {
   const ready = await prepare(socket);
-  return ready.ok ? bind(server, socket) : ready;
+  if (!ready.ok) return ready;
+  // Whose socket was deleted still listens on it. Its end deletes what is at the path, so it comes before the new one.
+  if (server.listening) server.close();
+  return bind(server, socket);
+}
+
+/** Tells what is at the path from whatever is put in its place; undefined: nothing is there, or it cannot be seen. */
+export async function identifySocket(socket: AbsolutePath): Promise<string | undefined> {
+  try {
+    const { dev, ino } = await lstat(socket);
+    return `${dev} ${ino}`;
+  } catch (error) {
+    if (codeOf(error) === '') throw error;
+    return undefined;
+  }
 }
 
 /** The path is free, or taken by a socket that nobody answers on, which is removed. */

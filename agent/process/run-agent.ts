@@ -170,6 +170,7 @@ async function serve(
     publicKeys: issued.publicKeys,
     onChange: (listener) => agent.onChange(listener),
     clock: host,
+    watch: (directory, hint, concerns) => host.watch(directory, hint, concerns),
     log,
     runtime: launch.runtime,
     healthy: async () => (await host.inspect(config.root)).ok,

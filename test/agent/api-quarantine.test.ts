@@ -75,6 +75,7 @@ beforeEach(async () => {
   const quiet = (): void => {};
   server = createApiServer({
     socket: path(socket),
+    watch: () => () => {},
     status: (revision) => statusOf(facts({ ...given, actual: volumes }), LAYOUT, revision),
     quarantine: keeper,
     mounts: () => undefined,

@@ -60,6 +60,7 @@ test('the status socket answers while a large wish is being read', async (t) => 
   const { desired } = richFacts();
   const server = createApiServer({
     socket: path(socket),
+    watch: () => () => {},
     status: (revision) => statusOf(richFacts(), LAYOUT, revision),
     quarantine: {
       quarantine: async () => assert.fail('nobody asked for it'),
