@@ -61,3 +61,14 @@ test('patience begins anew with every record that was written, and a climb uses 
   await host.advance(RECORDLESS_MS);
   assert.equal(await begins(DOWN), false);
 });
+
+test('a failure of long ago is no reason: patience begins anew where no record failed meanwhile', async () => {
+  const { host, disk, begins, told } = world();
+  disk.write = SICK;
+  assert.equal(await begins(DOWN), false);
+  await host.advance(20 * RECORDLESS_MS);
+  assert.equal(await begins(DOWN), false);
+  assert.deepEqual(told, []);
+  await host.advance(RECORDLESS_MS);
+  assert.equal(await begins(DOWN), true);
+});
