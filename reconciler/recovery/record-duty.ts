@@ -9,6 +9,7 @@ import type { Result } from '../../mount/failure.ts';
 import type { Clock } from '../../mount/host.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
+import type { BackOffLimits } from '../../mount/process/back-off.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { climbs, type Operation } from '../model/operation.ts';
 import type { RecordStore } from './record-store.ts';
@@ -26,20 +27,38 @@ export interface RecordDutyParts {
   readonly records: Pick<RecordStore, 'save' | 'saveWithRoom'>;
   readonly log: Log;
   readonly mayBegin: typeof mayBegin;
+  /** How far apart the tries of what failed may be. */
+  readonly backOff: Pick<BackOffLimits, 'maxMs'>;
+}
+
+/** Failures of one volume, between which no record of it was written. */
+interface FailedRow {
+  readonly sinceMs: number;
+  readonly lastMs: number;
 }
 
 /** Writes down that an operation begins; `ok`: it may. */
 export type RecordDuty = (operation: Operation, begun: ActualVolume) => Promise<Result<void>>;
 
-export function createRecordDuty({ host, records, log, ...policy }: RecordDutyParts): RecordDuty {
-  const failingSinceMs = new Map<VolumeId, number>();
+export function createRecordDuty({ host, records, log, backOff, ...policy }: RecordDutyParts): RecordDuty {
+  const rows = new Map<VolumeId, FailedRow>();
+  // What is still to be done is tried sooner: after a longer gap nothing was, and nobody has waited.
+  const gapMsMax = Math.max(RECORDLESS_MS, 2 * backOff.maxMs);
+
+  function noteFailure(volume: VolumeId): void {
+    const lastMs = host.nowMs();
+    // Those of volumes that are gone go, too.
+    for (const [id, row] of rows) if (lastMs - row.lastMs > gapMsMax) rows.delete(id);
+    rows.set(volume, { sinceMs: rows.get(volume)?.sinceMs ?? lastMs, lastMs });
+  }
+
   return async (operation, begun) => {
     const { volume } = operation;
     const isClimb = climbs(operation.kind);
     const saved = await (isClimb ? records.saveWithRoom(begun) : records.save(begun));
-    if (saved.ok) failingSinceMs.delete(volume);
-    else if (!isClimb && !failingSinceMs.has(volume)) failingSinceMs.set(volume, host.nowMs());
-    const failingMs = host.nowMs() - (failingSinceMs.get(volume) ?? host.nowMs());
+    if (saved.ok) rows.delete(volume);
+    else if (!isClimb) noteFailure(volume);
+    const failingMs = host.nowMs() - (rows.get(volume)?.sinceMs ?? host.nowMs());
     if (!policy.mayBegin(operation, saved, failingMs)) return saved;
     if (!saved.ok) {
       const { code, message } = saved.failure;

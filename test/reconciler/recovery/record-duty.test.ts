@@ -12,7 +12,7 @@ const UP: Operation = { kind: 'stage', volume: begun.spec.id };
 const DOWN: Operation = { kind: 'unstage', volume: begun.spec.id };
 const SICK = fail({ code: 'record-write', message: 'sick', effect: 'none' });
 
-function world() {
+function world(maxMs = 120_000) {
   const host = createBenchHost();
   const told: string[] = [];
   const say = (event: string): void => void told.push(event);
@@ -20,6 +20,7 @@ function world() {
   const write = createRecordDuty({
     host,
     mayBegin,
+    backOff: { maxMs },
     log: { debug: say, info: say, warn: say, error: say },
     records: {
       save: async () => disk.write,
@@ -70,5 +71,14 @@ test('a failure of long ago is no reason: patience begins anew where no record f
   assert.equal(await begins(DOWN), false);
   assert.deepEqual(told, []);
   await host.advance(RECORDLESS_MS);
+  assert.equal(await begins(DOWN), true);
+});
+
+test('tries that are farther apart than that patience, as their back-off may be, are of one row', async () => {
+  const maxMs = 2 * RECORDLESS_MS;
+  const { host, disk, begins } = world(maxMs);
+  disk.write = SICK;
+  assert.equal(await begins(DOWN), false);
+  await host.advance(1.2 * maxMs);
   assert.equal(await begins(DOWN), true);
 });
