@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
-import { takeInstanceLock, waitForHelpers } from '../../../mount/process/instance-lock.ts';
+import {
+  instanceLockHolder,
+  takeInstanceLock,
+  waitForHelpers,
+} from '../../../mount/process/instance-lock.ts';
 import { runTool } from '../../../mount/tool.ts';
 import { value } from '../../value.ts';
 import { scratchDirectory } from '../scratch.ts';
@@ -49,6 +53,16 @@ test('INV-35: of two agents on one root the second is told who is there', async 
   assert.equal(readFileSync(path, 'utf8'), `${process.pid}\n`);
   lock.release();
   value(await takeInstanceLock(path)).release();
+});
+
+test('what is at the place of the lock and cannot be read is told, and thrown to nobody', async (t) => {
+  const path = below(scratchDirectory(t), 'lock');
+  mkdirSync(path);
+  const holder = await instanceLockHolder(path);
+  assert.deepEqual(holder.ok ? 'ok' : [holder.failure.code, holder.failure.effect], [
+    'path-wrong-kind',
+    'none',
+  ]);
 });
 
 test('the instance lock is not inherited by what the agent starts', async (t) => {
