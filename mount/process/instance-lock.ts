@@ -40,7 +40,9 @@ export async function takeInstanceLock(path: AbsolutePath): Promise<Result<Insta
   const descriptor = opened.value;
   const taken = await flock(descriptor, ['--exclusive', '--nonblock']);
   if (!taken.ok || !taken.value) {
-    const blocker = readHolder(descriptor);
+    // Held is held, whether its pid can be read or not.
+    const holder = readHolder(descriptor, path);
+    const blocker = holder.ok ? holder.value : undefined;
     closeSync(descriptor);
     if (!taken.ok) return taken;
     const message = `another agent has the lock ${path}`;
@@ -70,10 +72,12 @@ export async function instanceLockHolder(path: AbsolutePath): Promise<Result<str
   }
   // Shared: two that ask at one time do not take each other for an agent.
   const free = await flock(descriptor, ['--shared', '--nonblock']);
-  const holder = readHolder(descriptor);
+  const holder = readHolder(descriptor, path);
   closeSync(descriptor);
   if (!free.ok) return free;
-  return ok(free.value ? undefined : (holder ?? 'an agent that could not write its pid'));
+  if (free.value) return holder.ok ? ok(undefined) : holder;
+  if (!holder.ok) return ok('an agent whose pid cannot be read');
+  return ok(holder.value ?? 'an agent that could not write its pid');
 }
 
 /**
@@ -100,9 +104,13 @@ export async function waitForHelpers(path: AbsolutePath): Promise<Result<Helpers
 }
 
 /** Undefined: it says no pid, as on a disk that was full. */
-function readHolder(descriptor: number): string | undefined {
-  const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
-  return /^\d+$/.test(pid) ? `pid ${pid}` : undefined;
+function readHolder(descriptor: number, path: AbsolutePath): Result<string | undefined> {
+  try {
+    const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
+    return ok(/^\d+$/.test(pid) ? `pid ${pid}` : undefined);
+  } catch (error) {
+    return failErrno(error, `read ${path}`, 'none');
+  }
 }
 
 function openLockFile(path: AbsolutePath): Result<number> {
