@@ -1,7 +1,7 @@
 /** What only the process itself can do: its files and environment before there is a host. */
 import { closeSync, lstatSync, mkdirSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import { failErrno } from '../../mount/errno.ts';
-import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Config } from '../config/config.ts';
@@ -69,6 +69,12 @@ export function makeStateDirectory(directory: AbsolutePath): Result<void> {
   } catch (error) {
     return failErrno(error, `make directory ${directory}`, 'none');
   }
+}
+
+/** With what would be right, where what is denied is denied to somebody who is not root. */
+export function withRootAdvised(failure: Failure): Failure {
+  if (failure.code !== 'permission-denied' || process.geteuid?.() === 0) return failure;
+  return { ...failure, message: `${failure.message}; run it as root` };
 }
 
 function errorCode(error: unknown): string {

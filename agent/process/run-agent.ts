@@ -18,6 +18,7 @@ import { checkHost, checkKubeletRoot } from './check-host.ts';
 import { type ComposedAgent, composeAgent } from './compose-agent.ts';
 import { besideWhom, lookForKubelet } from './kubelet-beside.ts';
 import { formatMetrics } from '../metrics/metrics.ts';
+import { withRootAdvised } from './process-facts.ts';
 import { listenForMetrics } from './listen-for-metrics.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { type SlowStart, tellSlowStart } from '../../mount/process/slow-start.ts';
@@ -75,12 +76,13 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   if (!made.ok) {
     // Too long a name stays too long.
     const isForGood = isMisplaced(made.failure) || made.failure.code === 'too-large';
-    return refused(made.failure, isForGood ? EXIT_CODES.configuration : EXIT_CODES.failure);
+    return refused(withRootAdvised(made.failure), isForGood ? EXIT_CODES.configuration : EXIT_CODES.failure);
   }
   const lock = await takeInstanceLock(layout.agentLock);
   if (!lock.ok) {
     const { code } = lock.failure;
-    return refused(lock.failure, code === 'already-running' ? EXIT_CODES.alreadyRunning : EXIT_CODES.failure);
+    const exitCode = code === 'already-running' ? EXIT_CODES.alreadyRunning : EXIT_CODES.failure;
+    return refused(withRootAdvised(lock.failure), exitCode);
   }
   const kubelet = await lookForKubelet(besideWhom(config));
   if (kubelet !== undefined) return refused(kubelet, EXIT_CODES.configuration);

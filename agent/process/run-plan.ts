@@ -16,7 +16,7 @@ import { observe } from '../status/status-facts.ts';
 import { type AgentHost, createAgentHost } from './agent-host.ts';
 import { type CheckedLaunch, checkHost, checkKubeletRoot } from './check-host.ts';
 import { type ComposedAgent, composeAgent } from './compose-agent.ts';
-import { openNothing } from './process-facts.ts';
+import { openNothing, withRootAdvised } from './process-facts.ts';
 import { besideWhom, lookForKubelet } from './kubelet-beside.ts';
 
 export interface PlanLaunch {
@@ -38,7 +38,7 @@ export async function runPlan(launch: PlanLaunch): Promise<PlanOutcome> {
   const { config } = launch;
   const { agentLock, own } = createLayout(config.root);
   const holder = await instanceLockHolder(agentLock);
-  if (!holder.ok) return refused(holder.failure, EXIT_CODES.failure);
+  if (!holder.ok) return refused(withRootAdvised(holder.failure), EXIT_CODES.failure);
   if (holder.value !== undefined) {
     const message = `an agent has the root ${config.root}: mooring status shows what it does`;
     const { failure } = fail({ code: 'already-running', message, effect: 'none', blocker: holder.value });
