@@ -12,12 +12,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { mountsBelow, readMounts } from '../demo/machine.ts';
+import { mountsBelow, readMounts, unmountAll } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { NODE, onRealNode, type RealNode } from './real-node.ts';
 
 const skip = inPrivateNamespace();
 const DISK_BYTES = 16 * 1024 * 1024;
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
 interface Wish {
   readonly name: string;
@@ -196,3 +197,62 @@ test(
       }),
     ),
 );
+
+/** As after a reboot, in which the disk at `lost` was not mounted: the kernel names another boot. */
+async function rebooted(node: RealNode, lost: string, tell: () => Promise<void>): Promise<void> {
+  await node.killAgent();
+  await unmountAll([...mountsBelow(node.root)].reverse());
+  execFileSync('umount', [lost]);
+  const file = join(node.scratch, 'boot');
+  writeFileSync(file, '5f1cd0de-0000-4000-8000-000000000002\n');
+  execFileSync('mount', ['--bind', file, BOOT_ID]);
+  try {
+    await node.startAgent();
+    await tell();
+  } finally {
+    execFileSync('umount', [BOOT_ID]);
+  }
+}
+
+for (const [what, part] of [
+  ['disk', '.'],
+  ['part of a disk', 'part'],
+] as const)
+  test(
+    `after a reboot a pod waits for the ${what} that is not mounted yet, and never gets the bare directory`,
+    { skip },
+    () =>
+      onRealNode((node) =>
+        withDisk(node, async (disk) => {
+          const outer = join(node.scratch, 'outer');
+          mkdirSync(outer);
+          const bind = () => execFileSync('mount', ['--bind', join(disk, part), outer]);
+          bind();
+          node.put('disk', volumeYaml({ name: 'disk', path: outer }));
+          node.put('web', podYaml('web', 'disk'));
+          await node.startAgent();
+          await node.untilMounted(1);
+          await node.untilRecorded();
+          await rebooted(node, outer, async () => {
+            await node.until('the pod to wait, or to be served', ({ pods }) => {
+              const [data] = pods.flatMap(({ volumes }) => volumes);
+              const code: string | undefined = data?.reason?.code;
+              return data?.state === 'mounted' || code === 'disk-not-mounted';
+            });
+            assert.equal(mountAt(targetOf(node, 'web', 'disk')), undefined);
+            assert.deepEqual(readdirSync(outer), [], 'nothing is made on the disk of the node');
+            bind();
+            await node.untilMounted(1);
+            assert.equal(mountAt(targetOf(node, 'web', 'disk'))?.device, mountAt(disk)?.device);
+            node.remove('web');
+            await node.untilEmpty();
+            execFileSync('umount', [outer]);
+            node.put('web', podYaml('web', 'disk'));
+            await node.untilMounted(1);
+            assert.deepEqual(readdirSync(outer), ['part'], 'without a pod nothing of before counts');
+            node.remove('web');
+            await node.untilEmpty();
+          });
+        }),
+      ),
+  );
