@@ -27,6 +27,7 @@ export const FAILURE_RETRY = {
   'path-missing': 'later',
   'path-unsafe': 'later',
   'path-wrong-kind': 'later',
+  'disk-not-mounted': 'later',
   'subpath-lost': 'later',
   'subpath-missing': 'later',
   'subpath-unsafe': 'later',

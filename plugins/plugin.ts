@@ -34,6 +34,8 @@ export interface Staged {
   readonly stagedMount: MountIdentity | undefined;
   /** Why its file system is smaller than its device; it is served as it is. */
   readonly ungrown?: Failure | undefined;
+  /** The path that somebody else provides is a mount point, and has to be one as long as the volume stands. */
+  readonly isMountPoint?: true;
 }
 
 /** What was learnt while climbing and must survive a restart. */
@@ -47,6 +49,8 @@ export interface VolumeFacts {
   /** The attachment under which something of it stands; undefined where nothing stands, or nobody said. */
   readonly standsUnder?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
+  /** When it was staged, in this boot or one before, its path was a mount point of the machine. */
+  readonly wasMountPoint?: true;
   /** As `PublicationCall.isDoubted`, of the staged mount. */
   readonly isStageDoubted?: true;
   /** Some of it stands, or may, that was set up in an earlier life of the agent: nobody knows with which secrets. */

@@ -5,7 +5,7 @@ import type { Mounter } from '../../mount/mounter.ts';
 import { deathAtFirst, deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';
 import { podDirectories } from '../layout/pod-directory.ts';
-import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
+import type { PublicationCall, Staged, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import { hasDevice, type VolumeSpec } from '../volume.ts';
@@ -16,7 +16,7 @@ import { DeviceStage, type StagedDevice } from './device-stage.ts';
 import { GroupHolders } from './group-holders.ts';
 import { findLocalPlace } from './local-place.ts';
 import { LOCAL_PLUGIN, type LocalVolumeSpec } from './local-traits.ts';
-import { refuseOtherDirectory } from './same-directory.ts';
+import { isMountedOn, refuseOtherDirectory } from './same-directory.ts';
 
 export interface LocalPluginParts {
   readonly host: Host;
@@ -35,9 +35,10 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
   const stages = new DeviceStage({ host, layout, mounter });
   const devices = new DevicePlace({ host, layout, mounter, denied });
 
-  /** Two pods of one volume never see two directories, nor one of them a disk. */
+  /** Two pods of one volume never see two directories, nor one of them a disk; and no pod what a disk has left. */
   async function refuseOther(call: PublicationCall, stage: DirectoryBind['stage']): Promise<Result<void>> {
-    if ((call.companions?.() ?? []).length === 0) return done;
+    const isAlone = (call.companions?.() ?? []).length === 0;
+    if (isAlone && (stage !== undefined || call.facts.wasMountPoint !== true)) return done;
     if (stage !== undefined) {
       const seen = await host.mountIdOf(stage.path);
       // What has gone, or is another one, the bind tells.
@@ -46,7 +47,11 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
     }
     const { name, path } = localSpec(call.spec);
     const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
-    return place.ok ? refuseOtherDirectory({ host, layout }, call, place.value.path) : place;
+    if (!place.ok) return place;
+    const same = await refuseOtherDirectory({ host, layout }, call, place.value.path);
+    if (!same.ok || place.value.kind === 'block') return same;
+    const mounted = await isMountedOn(host, call, place.value.path);
+    return mounted.ok ? done : mounted;
   }
 
   return createPodPlugin({
@@ -107,15 +112,20 @@ interface StageParts extends Pick<LocalPluginParts, 'host' | 'layout' | 'denied'
   readonly stages: DeviceStage;
 }
 
-/** Nothing is done for a directory, and for who has the device itself. */
-async function stageFiles({ host, layout, denied, stages }: StageParts, call: VolumeCall) {
+/** A directory is only asked whether something is mounted on it; who has the device itself needs nothing. */
+async function stageFiles(
+  { host, layout, denied, stages }: StageParts,
+  call: VolumeCall,
+): Promise<Result<Staged>> {
   const spec = localSpec(call.spec);
   const { name, path } = spec;
   if (hasDevice(spec)) return ok({ stagedMount: undefined });
   const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
   if (!place.ok) return place;
-  if (place.value.kind === 'directory') return ok({ stagedMount: undefined });
-  return stages.stage(deviceOf(spec, layout), place.value.path, call);
+  if (place.value.kind === 'block') return stages.stage(deviceOf(spec, layout), place.value.path, call);
+  const mounted = await isMountedOn(host, call, place.value.path);
+  if (!mounted.ok) return mounted;
+  return ok({ stagedMount: undefined, ...(mounted.value ? { isMountPoint: true } : {}) });
 }
 
 function deviceOf({ name, fsType, mountOptions }: LocalVolumeSpec, layout: Layout): StagedDevice {

@@ -1,10 +1,10 @@
-/** Do two pods of one local volume see one directory? Told by the mount table, of the places that there are by now. */
-import { done, fail, type Result } from '../../mount/failure.ts';
+/** Is it the directory that it was? Told by what other pods have by now, and by what was there before. */
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
 import { nameOfRoot } from '../../mount/text/root-name.ts';
 import type { Layout } from '../layout/layout.ts';
-import type { PublicationCall } from '../plugin.ts';
+import type { PublicationCall, VolumeCall } from '../plugin.ts';
 
 const MACHINE = '/' as AbsolutePath;
 
@@ -47,6 +47,28 @@ export async function refuseOtherDirectory(
     });
   }
   return done;
+}
+
+/**
+ * Is something mounted at `path`? `disk-not-mounted` where nothing is, and something was when the volume was staged: a
+ * disk that failed or is mounted late leaves a directory of the node's own. Which file system it is is not asked, so
+ * that one made anew is no fault. `path`: free of links.
+ */
+export async function isMountedOn(
+  host: Pick<Host, 'mountIdOf'>,
+  { facts }: Pick<VolumeCall, 'facts'>,
+  path: AbsolutePath,
+): Promise<Result<boolean>> {
+  const seen = await host.mountIdOf(path);
+  if (!seen.ok) return seen;
+  const isMounted = seen.value !== undefined;
+  if (isMounted || facts.wasMountPoint !== true) return ok(isMounted);
+  const shown = path.slice(0, 200);
+  const message =
+    `nothing is mounted at ${shown}, and something was when the volume was set up: mount it, ` +
+    'and this goes on by itself; if the directory itself is meant now, run ' +
+    `mount --bind ${shown} ${shown}, or delete all pods of the volume before new ones are made`;
+  return fail({ code: 'disk-not-mounted', message, effect: 'none', blocker: path });
 }
 
 /** Undefined where that is not to be told: nobody has asked yet for what is to be mounted there. */

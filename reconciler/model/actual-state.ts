@@ -124,6 +124,8 @@ export interface ActualVolume {
    * knows (it was found on disk, came late, or is in a record of before).
    */
   readonly stagedFor?: { readonly fsGroup?: FsGroup | undefined } | undefined;
+  /** `VolumeFacts.wasMountPoint`; a reboot does not end it. */
+  readonly wasMountPoint?: true | undefined;
   /** No entry is `absent`: an absent publication is left out. */
   readonly publications: ReadonlyMap<PublicationKey, ActualPublication>;
   /** The size it has on this node, as far as we made it or were told; undefined while nothing of it stands. */
@@ -143,6 +145,7 @@ export interface Learnt {
   readonly publishContext?: PublishContext | undefined;
   readonly attachmentUid?: string | undefined;
   readonly mount?: MountIdentity | undefined;
+  readonly isMountPoint?: true | undefined;
   readonly generation?: string | undefined;
   readonly sizeBytes?: Bytes | undefined;
   /** Why the file system is smaller than its device. */

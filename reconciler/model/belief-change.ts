@@ -152,6 +152,7 @@ export function learn(
         staged: reached,
         stagedFor: reached.kind === 'absent' ? undefined : now.stagedFor,
         stagedMount: outcome.kind === 'done' ? knownMount(now.stagedMount, learnt.mount) : now.stagedMount,
+        wasMountPoint: outcome.kind === 'done' ? learnt.isMountPoint : now.wasMountPoint,
         sizeBytes: now.sizeBytes ?? learnt.sizeBytes,
       });
     case 'unstage':
@@ -160,6 +161,7 @@ export function learn(
         staged: reached,
         stagedFor: reached.kind === 'absent' ? undefined : now.stagedFor,
         stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
+        wasMountPoint: reached.kind === 'absent' ? undefined : now.wasMountPoint,
       });
     case 'publish': {
       const published = learnPublication(now, operation.publication, reached, outcome);

@@ -34,6 +34,8 @@ export interface VolumeRecord {
   readonly stagedMount: MountIdentity | undefined;
   /** Absent in records of before, and where the stage is. */
   readonly stagedFor?: ActualVolume['stagedFor'];
+  /** Absent in records of before, and where the path was none. */
+  readonly wasMountPoint?: true | undefined;
   readonly publications: readonly {
     readonly spec: PublicationSpec;
     readonly presence: RecordedPresence;
@@ -61,6 +63,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     attachmentUid: volume.attachmentUid,
     stagedMount: volume.stagedMount,
     stagedFor: volume.stagedFor,
+    wasMountPoint: volume.wasMountPoint,
     publications: [...volume.publications.values()].map(({ spec, presence, mount, ended, untold }) => {
       return { spec, presence: presence.kind, mount, ended, untold };
     }),

@@ -102,6 +102,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
     // A mount of another boot says nothing of what a driver mounts today.
     stagedMount: sameBoot ? record.stagedMount : undefined,
     stagedFor: record.stagedFor,
+    // A disk that is not mounted after a reboot is missed by it.
+    ...(record.wasMountPoint === true ? { wasMountPoint: true } : {}),
     publications,
     sizeBytes: record.sizeBytes,
     // A reboot ends all use of it.

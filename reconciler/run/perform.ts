@@ -60,8 +60,9 @@ export async function performVerb(
     case 'detach':
       return outcomeOf(await plugin.detach(call), () => ({}));
     case 'stage':
-      return outcomeOf(await plugin.stage(call), ({ stagedMount, ungrown }) => ({
+      return outcomeOf(await plugin.stage(call), ({ stagedMount, isMountPoint, ungrown }) => ({
         mount: stagedMount,
+        isMountPoint,
         sizeBytes: knownSize(context.wanted),
         ungrown,
       }));
@@ -154,6 +155,7 @@ function volumeCall(context: PerformContext): VolumeCall {
       ...(volume.attachmentUid === undefined ? {} : { isGranted: true }),
       standsUnder: isSetUp(volume) ? volume.attachmentUid : undefined,
       stagedMount: volume.stagedMount,
+      ...(volume.wasMountPoint === true ? { wasMountPoint: true } : {}),
       ...(isDoubted(volume.staged) ? { isStageDoubted: true } : {}),
       ...(volume.isInherited === true ? { isInherited: true } : {}),
     },

@@ -236,8 +236,7 @@ for (const [what, part] of [
           await rebooted(node, outer, async () => {
             await node.until('the pod to wait, or to be served', ({ pods }) => {
               const [data] = pods.flatMap(({ volumes }) => volumes);
-              const code: string | undefined = data?.reason?.code;
-              return data?.state === 'mounted' || code === 'disk-not-mounted';
+              return data?.state === 'mounted' || data?.reason?.code === 'disk-not-mounted';
             });
             assert.equal(mountAt(targetOf(node, 'web', 'disk')), undefined);
             assert.deepEqual(readdirSync(outer), [], 'nothing is made on the disk of the node');

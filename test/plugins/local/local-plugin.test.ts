@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
-import type { PublicationCall } from '../../../plugins/plugin.ts';
+import type { PublicationCall, VolumePlugin } from '../../../plugins/plugin.ts';
 import { parsePodUid, publicationKey, type PodUid } from '../../../plugins/volume.ts';
 import { pluginContract } from '../../contract/plugin.ts';
 import { value } from '../../value.ts';
@@ -131,6 +131,39 @@ test('while a pod has it, no other pod sees another directory under its name', a
   accept(await plugin().unpublish(second));
   accept(await plugin().publish({ ...second, companions: () => [] }));
 });
+
+/** As the reconciler calls, with what was learnt when it was staged; the code of what is refused. */
+async function stagedAndPublished(plugin: VolumePlugin, call: PublicationCall, wasMountPoint: boolean) {
+  const facts = { ...call.facts, ...(wasMountPoint ? { wasMountPoint } : {}) };
+  const staged = await plugin.stage({ ...call, facts });
+  if (!staged.ok) return staged.failure.code;
+  const published = await plugin.publish({ ...call, facts });
+  if (!published.ok) return published.failure.code;
+  accept(await plugin.unpublish(call));
+  return staged.value.isMountPoint === true ? 'mount point' : 'directory';
+}
+
+for (const fsType of ['ext4', 'btrfs', 'tmpfs', 'autofs'])
+  test(`where ${fsType} was mounted, a bare directory is refused, until something is mounted again`, async () => {
+    const { host, plugin, call } = world();
+    const now = (wasMountPoint: boolean) => stagedAndPublished(plugin(), call, wasMountPoint);
+    assert.equal(await now(false), 'directory', 'what never was a mount point is none the worse');
+    host.plantMount(DISK, fsType);
+    assert.equal(await now(false), 'mount point', 'a disk may come in the place of a directory');
+    assert.equal(await now(true), 'mount point');
+    host.takeAway(DISK);
+    const before = host.effects();
+    assert.equal(await now(true), 'disk-not-mounted');
+    const later = await plugin().publish({ ...call, facts: { ...call.facts, wasMountPoint: true } });
+    assert.deepEqual(!later.ok && [later.failure.code, later.failure.effect, later.failure.blocker], [
+      'disk-not-mounted',
+      'none',
+      DISK,
+    ]);
+    assert.equal(host.effects(), before, 'nothing was done');
+    host.plantMount(DISK, 'xfs');
+    assert.equal(await now(true), 'mount point', 'whichever it is');
+  });
 
 test('what somebody mounted at the place is neither taken for the volume nor covered', async () => {
   const { host, plugin, call, target } = world();

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
-import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
-import { begin } from '../../../reconciler/model/belief-change.ts';
+import type { ActualVolume, VolumeOutcome } from '../../../reconciler/model/actual-state.ts';
+import { begin, learn } from '../../../reconciler/model/belief-change.ts';
 import { formatRecord, parseRecord, recordOf } from '../../../reconciler/recovery/record.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
 import { actual, csi, place } from '../world.ts';
@@ -110,6 +110,33 @@ test('a stage without a mount of its own is proven by a publication that is: a r
     ['unsure', 'present'],
     'nor what was in doubt before',
   );
+});
+
+test('that its path was a mount point is known in every boot, and while the volume stands', () => {
+  const known = (volume: ActualVolume, bootId: string) => {
+    const read = parseRecord(formatRecord(recordOf(volume, 'boot-1')));
+    assert.ok(read.ok);
+    const state = recover({ records: [read.value], table: undefined, shown: new Map(), bootId, layout });
+    return state.get(csi('data').id);
+  };
+  const volume = { ...set(), wasMountPoint: true } as const;
+  assert.equal(known(volume, 'boot-1')?.wasMountPoint, true);
+  const after = known(volume, 'boot-2');
+  assert.equal(after?.wasMountPoint, true);
+  assert.equal(known(set(), 'boot-2')?.wasMountPoint, undefined, 'as in records of before');
+  const learnt = (kind: 'stage' | 'unstage', outcome: VolumeOutcome) => {
+    const operation = { kind, volume: csi('data').id };
+    return after && learn(begin(after, operation, undefined), after, operation, outcome);
+  };
+  const refused: VolumeOutcome = {
+    kind: 'failed',
+    failure: { code: 'disk-not-mounted', message: 'a bare directory', effect: 'none' },
+  };
+  const kept = [refused, { kind: 'done', learnt: { isMountPoint: true } } as const];
+  for (const outcome of kept) assert.equal(learnt('stage', outcome)?.wasMountPoint, true);
+  assert.equal(learnt('stage', { kind: 'done', learnt: {} })?.wasMountPoint, undefined);
+  assert.equal(learnt('unstage', refused)?.wasMountPoint, true);
+  assert.equal(learnt('unstage', { kind: 'done', learnt: {} })?.wasMountPoint, undefined);
 });
 
 test('what a driver mounted in another boot is not expected of it in this one', () => {
