@@ -186,6 +186,16 @@ test('DR-17: no pod has what another boot has set up, so it may be set up as it 
   assert.deepEqual([untoldIn('boot-1'), untoldIn('boot-2')], [undefined, true]);
 });
 
+test('INV-3: what is mounted though its record is of another boot is what its pod may have been told of', () => {
+  const untold = (entries: readonly MountEntry[]) => {
+    const records = [recordOf(set(), 'boot-1')];
+    const table = createMountTable(entries);
+    const state = recover({ records, table, shown: new Map(), bootId: 'boot-2', layout });
+    return state.get(csi('data').id)?.publications.get(place('web', 'data').key)?.untold;
+  };
+  assert.deepEqual([untold([]), untold([mounted(target, 77)])], [true, undefined]);
+});
+
 test('DR-11: a mount that a restart did not find is forgotten when its place is climbed (seed 27507090)', () => {
   const { id } = csi('data');
   const publication = place('web', 'data');
