@@ -119,8 +119,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
 }
 
 /**
- * Never noted as answered OK, and nothing is there to be seen: an OK may be younger than the record. What a pod had in
- * another boot it has no more.
+ * Never noted as answered OK in this boot, and nothing is there to be seen: an OK may be younger than the record, and a
+ * record of this boot may be lost. What a pod had in another boot it has no more.
  */
 function isUntold(
   { table, layout }: RecoveryInput,
@@ -128,8 +128,8 @@ function isUntold(
   sameBoot: boolean,
   { spec: place, untold }: VolumeRecord['publications'][number],
 ): boolean {
-  if (!sameBoot) return true;
-  return untold === true && table?.named(layout.mountPoint(spec, place)).length === 0;
+  if (sameBoot && untold !== true) return false;
+  return table?.named(layout.mountPoint(spec, place)).length === 0;
 }
 
 /** Its mount is there; so has to be all else that its pod was given. */
