@@ -742,4 +742,11 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'what is mounted though its record is of another boot may be what a pod was told of, and is not taken from it',
   },
+  {
+    seed: 510822307,
+    isOfToday: true,
+    sentence:
+      'an unstage that got lost, of what was unstaged before, leaves nothing that would have to be set up under the ' +
+      'node id of then',
+  },
 ];

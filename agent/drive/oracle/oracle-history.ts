@@ -126,7 +126,8 @@ export function doubtRung<Place>(
       };
     case 'NodeStageVolume':
     case 'NodeUnstageVolume':
-      ladder.staged = 'unsure';
+      // What nobody has staged no call that got lost has staged by taking it down.
+      if (staged !== 'none' || method === 'NodeStageVolume') ladder.staged = 'unsure';
       return () => {
         ladder.staged = staged;
       };
