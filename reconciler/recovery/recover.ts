@@ -128,8 +128,8 @@ function isUntold(
   sameBoot: boolean,
   { spec: place, untold }: VolumeRecord['publications'][number],
 ): boolean {
-  if (sameBoot && untold !== true) return false;
-  return table?.named(layout.mountPoint(spec, place)).length === 0;
+  const shown = table?.named(layout.mountPoint(spec, place)).length;
+  return sameBoot ? untold === true && shown === 0 : (shown ?? 0) === 0;
 }
 
 /** Its mount is there; so has to be all else that its pod was given. */
