@@ -30,7 +30,7 @@ export interface Attached {
 
 /** What staging taught. */
 export interface Staged {
-  /** Undefined: of a driver that stages without mounting. */
+  /** The mount found at the staging path; undefined for a driver that stages without mounting. */
   readonly stagedMount: MountIdentity | undefined;
   /** Why its file system is smaller than its device; it is served as it is. */
   readonly ungrown?: Failure | undefined;
@@ -205,7 +205,6 @@ export interface VolumePlugin {
   readonly grantLane?: string | undefined;
   attach(call: VolumeCall): Promise<Result<Attached>>;
   detach(call: VolumeCall): Promise<Result<void>>;
-  /** The mount found at the staging path. */
   stage(call: VolumeCall): Promise<Result<Staged>>;
   unstage(call: VolumeCall): Promise<Result<void>>;
   /** Also refreshes: publishing again with other files replaces the content as one generation. */

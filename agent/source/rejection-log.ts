@@ -13,17 +13,16 @@ const LINES_MAX = 32;
 
 export function createRejectionLog(log: Log): RejectionLog {
   let known: ReadonlyMap<string, Rejection> = new Map();
-  let refused: ReadonlyMap<string, Rejection> = new Map();
   return {
     note(desired) {
       const isUnsure = unsureAmong(desired.rejected);
       const rejected = desired.rejected.filter(({ isPassing }) => isPassing !== true);
-      const kept = (before: ReadonlyMap<string, Rejection>) => [...before].filter(([, one]) => isUnsure(one));
-      const [knownBefore, refusedBefore] = [known, refused];
-      known = new Map([...kept(known), ...rejected.map((one) => [keyOf(one), one] as const)]);
-      refused = new Map([...kept(refused), ...rejected.map((one) => [subjectOf(one), one] as const)]);
-      const news = [...known].filter(([key]) => !knownBefore.has(key));
-      const mended = [...refusedBefore].filter(([subject]) => !refused.has(subject));
+      const before = known;
+      const kept = [...before].filter(([, one]) => isUnsure(one));
+      known = new Map([...kept, ...rejected.map((one) => [keyOf(one), one] as const)]);
+      const refused = bySubject(known);
+      const news = [...known].filter(([key]) => !before.has(key));
+      const mended = [...bySubject(before)].filter(([subject]) => !refused.has(subject));
       for (const [, { attachment: _, pod: __, ...one }] of news.slice(0, LINES_MAX))
         log.warn('not taken', { ...one });
       if (news.length > LINES_MAX)
@@ -39,6 +38,10 @@ export function createRejectionLog(log: Log): RejectionLog {
 /** Whoever mends one field of an object may have another one to mend. */
 function subjectOf({ origin, subject }: Rejection): string {
   return JSON.stringify([origin, subject]);
+}
+
+function bySubject(known: ReadonlyMap<string, Rejection>): ReadonlyMap<string, Rejection> {
+  return new Map([...known.values()].map((one) => [subjectOf(one), one]));
 }
 
 function keyOf(one: Rejection): string {

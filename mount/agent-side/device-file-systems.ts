@@ -12,7 +12,7 @@ import {
   type FileSystemType,
   type ToolCall,
 } from '../device/file-system-tools.ts';
-import { done, fail, ok, type Result } from '../failure.ts';
+import { done, type Failure, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath } from '../host.ts';
 import { endOf, type ToolReport, type ToolRequest } from '../tool.ts';
 import type { ToolAnswer } from '../broker/broker-protocol.ts';
@@ -23,6 +23,9 @@ export interface DeviceFileSystemsParts {
   readonly isDeviceChangeable: (path: AbsolutePath) => Promise<Result<boolean>>;
 }
 
+type End = Omit<Failure, 'message'>;
+
+const BROKEN: End = { code: 'mount-failed', effect: 'unknown' };
 const PROBE_MS = 60_000;
 const MAKE_MS = 10 * 60_000;
 const CHECK_MS = 30 * 60_000;
@@ -35,10 +38,12 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     return fail({ code: 'deadline-passed', message: endOf(tool, report.value), effect: 'unknown' });
   }
 
-  async function runWell(call: ToolCall, deadlineMs: number): Promise<Result<void>> {
+  /** One that has ended by itself may have refused; one that was ended may have left anything. */
+  async function runWell(call: ToolCall, deadlineMs: number, refusal: End = BROKEN): Promise<Result<void>> {
     const report = await run(call, deadlineMs);
     if (!report.ok || report.value.exitCode === 0) return report.ok ? done : report;
-    return fail({ code: 'mount-failed', message: endOf(call[0], report.value), effect: 'unknown' });
+    const end = report.value.exitCode === undefined ? BROKEN : refusal;
+    return fail({ ...end, message: endOf(call[0], report.value) });
   }
 
   async function check(device: AbsolutePath, type: FileSystemType): Promise<Result<void>> {
@@ -57,16 +62,6 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     return fail({ code: 'device-content', message, effect: 'unknown', blocker: device });
   }
 
-  /** A tool that has ended by itself has refused; one that was ended may have left anything. */
-  async function grow(call: ToolCall, blocker: AbsolutePath): Promise<Result<void>> {
-    const report = await run(call, GROW_MS);
-    if (!report.ok || report.value.exitCode === 0) return report.ok ? done : report;
-    const message = endOf(call[0], report.value);
-    return report.value.exitCode === undefined
-      ? fail({ code: 'mount-failed', message, effect: 'unknown' })
-      : fail({ code: 'expand-infeasible', message, effect: 'none', blocker });
-  }
-
   return {
     async readDeviceContent(device) {
       const report = await run(probeCall(device), PROBE_MS);
@@ -82,14 +77,16 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     checkFileSystem: check,
     async growFileSystem({ device, type, mountPoint }) {
       const call = growCall(type, device, mountPoint ?? '');
-      if (growsMounted(type)) return mountPoint === undefined ? done : grow(call, device);
+      const grow = () =>
+        runWell(call, GROW_MS, { code: 'expand-infeasible', effect: 'none', blocker: device });
+      if (growsMounted(type)) return mountPoint === undefined ? done : grow();
       const ours = await parts.isDeviceChangeable(device);
       if (!ours.ok || !ours.value) return ours.ok ? done : ours;
-      const grown = await grow(call, device);
+      const grown = await grow();
       if (grown.ok) return grown;
       const looked = await run(fullCheckCall(device), CHECK_MS);
       if (!looked.ok) return looked;
-      const again = await grow(call, device);
+      const again = await grow();
       if (again.ok || again.failure.effect !== 'none') return again;
       // Refused half way it may be broken.
       const whole = await check(device, type);

@@ -11,7 +11,7 @@ import { bindStagedRoot, removeLocalPlace } from '../local/bind-directory.ts';
 import { bindFlags } from '../local/bind-options.ts';
 import { DeviceStage, type StagedDevice } from '../local/device-stage.ts';
 import { GroupHolders } from '../local/group-holders.ts';
-import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
+import type { PublicationCall, Staged, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import type { VolumeSpec } from '../volume.ts';
@@ -57,7 +57,7 @@ class IscsiVolumes {
     this.#groups = new GroupHolders(parts.host);
   }
 
-  stage(call: VolumeCall): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+  stage(call: VolumeCall): Promise<Result<Staged>> {
     const spec = iscsiSpec(call.spec);
     return this.#ofTarget(call, () => this.#stage(spec, call));
   }
@@ -85,10 +85,7 @@ class IscsiVolumes {
     });
   }
 
-  async #stage(
-    spec: IscsiVolumeSpec,
-    call: VolumeCall,
-  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+  async #stage(spec: IscsiVolumeSpec, call: VolumeCall): Promise<Result<Staged>> {
     const { host, layout } = this.#parts;
     const volume = deviceOf(spec, layout);
     const before = await host.lookUpMount(volume.target);

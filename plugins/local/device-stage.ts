@@ -78,7 +78,7 @@ export class DeviceStage {
     const before = await host.lookUpMount(target);
     if (!before.ok) return before;
     call.step({ kind: 'working', deadlineMs: WORK_MS_MAX });
-    const staged: Result<StagedOnDevice> = before.value.mounted
+    const staged = before.value.mounted
       ? await this.#identified(before.value, number.value, target)
       : await this.#make(volume, { device, number: number.value }, call);
     if (!staged.ok) return staged;
@@ -193,7 +193,7 @@ export class DeviceStage {
   async #mount(
     volume: StagedDevice,
     { device, type, number }: { device: AbsolutePath; type: FileSystemType; number: DeviceNumber },
-  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+  ): Promise<Result<StagedOnDevice>> {
     const { host } = this.#parts;
     const { target } = volume;
     const options = [...optionsOf(type), ...volume.mountOptions.filter((one) => !OF_BINDS.has(one))];
@@ -233,7 +233,7 @@ export class DeviceStage {
     { mountId, device, readOnly, turnedReadOnly }: Mounted,
     number: DeviceNumber,
     target: AbsolutePath,
-  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+  ): Promise<Result<StagedOnDevice>> {
     if (device !== number) {
       const table = await this.#parts.host.readMountTable(target);
       if (!table.ok) return table;

@@ -28,10 +28,7 @@ export function logOutcome(
   } else if (outcome.kind === 'done' && outcome.learnt.isUnchanged !== true) {
     const { kind, volume } = operation;
     log.info(DONE_EVENT[kind], { volume, publication: publicationOf(operation) });
-    const { ungrown } = outcome.learnt;
-    if (ungrown === undefined) return;
-    const { code, message, blocker } = ungrown;
-    log.warn('file system not grown', { volume, code, message, blocker });
+    if (outcome.learnt.ungrown !== undefined) logUngrown(log, operation, outcome.learnt.ungrown);
   }
 }
 
@@ -39,6 +36,10 @@ export function logOutcome(
 export function logHeld(log: Log, operation: Operation, blocker: string): void {
   const { kind, volume } = operation;
   log.info('volume held', { operation: kind, volume, publication: publicationOf(operation), blocker });
+}
+
+function logUngrown(log: Log, { volume }: Operation, { code, message, blocker }: Failure): void {
+  log.warn('file system not grown', { volume, code, message, blocker });
 }
 
 function logFailure(log: Log, operation: Operation, failure: Failure): void {
