@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStatisticsCollector } from '../../../agent/node/statistics-collector.ts';
-import { fail, ok, type Result } from '../../../mount/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../../mount/failure.ts';
 import {
   type HealthStatement,
   NO_SECRETS,
@@ -175,6 +175,27 @@ test('a place is asked about as it was found: not while an operation of its volu
   one.changing.clear();
   one.actual.set(csiVolumeId('a.test', '1'), volume('1', { staged: UNSURE }));
   assert.equal(call.stillThere(), false, 'another stage');
+});
+
+for (const code of ['unpublished-still-mounted', 'unstaged-still-mounted'] as const)
+  test(`A-068: where its driver says that it is not, though its mount stands, no numbers: ${code}`, async () => {
+    const because: Failure = { code, message: 'it is mounted still', effect: 'unknown' };
+    const left: Presence = { kind: 'unsure', because };
+    const isPlace = code === 'unpublished-still-mounted';
+    const shape = isPlace ? { published: left } : { published: ABSENT, staged: left };
+    const one = world([{ ...volume('1', shape), stagedMount: MOUNT }]);
+    await one.run(PERIOD_MS);
+    const { mount, facts } = one.asked[0]?.call ?? assert.fail('its health is of interest still');
+    assert.equal(isPlace ? mount : facts.stagedMount, undefined);
+  });
+
+test('A-068: numbers are asked where a call ended in doubt and where a restart left it: its mount stands', async () => {
+  const because: Failure = { code: 'driver-deadline', message: 'no answer', effect: 'unknown' };
+  for (const doubt of [because, 'restart'] as const) {
+    const one = world([volume('1', { published: { kind: 'unsure', because: doubt } })]);
+    await one.run(PERIOD_MS);
+    assert.deepEqual(one.asked[0]?.call.mount, MOUNT);
+  }
 });
 
 test('each volume that is there is asked once in a period, one after the other', async () => {
