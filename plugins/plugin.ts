@@ -147,7 +147,7 @@ export interface StatisticsCall {
   readonly facts: VolumeFacts;
   /** A place where it is published or was tried to be; undefined: only staged, or tried to be. */
   readonly publication: PublicationSpec | undefined;
-  /** What was proven at that place in this boot; undefined: nothing, or it is not known. */
+  /** What was proven there in this boot, and its driver does not deny; undefined: nothing, or it is not known. */
   readonly mount: MountIdentity | undefined;
   /** Asked when the turn has come: has nothing of ours changed at that place since the question was put? */
   readonly stillThere: () => boolean;

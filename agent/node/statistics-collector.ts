@@ -10,7 +10,7 @@ import type {
 } from '../../plugins/plugin.ts';
 import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import { type ActualState, type ActualVolume, isDisowned } from '../../reconciler/model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { createOwedAnswers, type Ending, type OwedAnswers } from './owed-answers.ts';
 
@@ -265,7 +265,8 @@ function callAbout(volume: ActualVolume) {
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
   const facts = { needs, publishContext, stagedMount, ...(isInherited === true ? { isInherited } : {}) };
-  return { spec, facts, publication, mount: place?.mount };
+  const { presence, mount } = place ?? { presence: staged, mount: stagedMount };
+  return { spec, facts, publication, mount: isDisowned(presence) ? undefined : mount };
 }
 
 /** No call of ours has begun or ended that could have changed what is mounted of it. */

@@ -176,7 +176,7 @@ function placesOf(
   const staging = facts.needs.stage || mayBeStaged ? layout.stagingPath(spec) : '';
   if (publication === undefined) {
     if (staging === '' || !facts.needs.stage) return undefined;
-    return { published: undefined, staging, mountPoint: staging, mount: facts.stagedMount };
+    return { published: undefined, staging, mountPoint: staging, mount };
   }
   return {
     mount,

@@ -222,6 +222,13 @@ export function isCoverFailure({ code, effect }: Failure): boolean {
   return effect === 'none' && (code === 'mount-foreign' || code === 'mount-stacked');
 }
 
+/** Its driver has said that it is not there, and its mount still is: the driver has no numbers of it. */
+export function isDisowned(presence: Presence): boolean {
+  if (presence.kind !== 'unsure' || typeof presence.because === 'string') return false;
+  const { code } = presence.because;
+  return code === 'unpublished-still-mounted' || code === 'unstaged-still-mounted';
+}
+
 /** The kernel has shown that what was proven to be there is not there any more. */
 export function isMountLost(presence: Presence): boolean {
   if (presence.kind !== 'unsure' || typeof presence.because !== 'object') return false;
