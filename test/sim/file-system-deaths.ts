@@ -9,6 +9,7 @@ import type { Operation } from '../../reconciler/model/operation.ts';
 import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { Backing } from './backing.ts';
 import type { FileSystem } from './file-tree.ts';
+import type { PodsThatRan } from './pods-that-ran.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
 import type { SimStorage } from './sim-storage.ts';
@@ -20,6 +21,7 @@ export interface DeathParts {
   readonly random: Random;
   readonly kernel: SimKernel;
   readonly storage: Pick<SimStorage, 'backings' | 'backingOf'>;
+  readonly ran: PodsThatRan;
   readonly time: VirtualTime;
   readonly trace: Trace;
   readonly violate: (invariant: string, text: string) => void;
@@ -96,6 +98,8 @@ export class FileSystemDeaths {
   look({ reconciler }: AgentView): void {
     const { everyMs, kernel } = this.#parts;
     if (everyMs === 0) return;
+    for (const one of this.#parts.ran.look(reconciler))
+      this.#parts.violate('DR-11', `${one}, which was seen to be dead before`);
     if (this.#reconciler !== reconciler) {
       // What a new agent finds present was told by the one before.
       this.#reconciler = reconciler;
@@ -174,14 +178,14 @@ export class FileSystemDeaths {
 
   /**
    * May it begin though its volume is wanted? What pods were told of stays with them, believed or in doubt, while the
-   * mount that the agent knew is there still.
+   * mount that the agent knew is there still. A pod that never had all that it is to have was never started.
    */
   mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
     if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
     if (!('publication' in operation)) return true;
     const { publication } = operation;
     const place = before?.publications.get(publication);
-    if (place === undefined) return true;
+    if (place === undefined || !this.#parts.ran.has(place.spec.pod.uid)) return true;
     // In doubt, with nothing noted of it: it was found on disk, and nobody knows what it was.
     if (place.presence.kind !== 'present')
       return place.mount === undefined || !this.#isSeen(nameOf(operation.volume, publication));

@@ -749,4 +749,10 @@ export const REGRESSIONS: readonly Regression[] = [
       'an unstage that got lost, of what was unstaged before, leaves nothing that would have to be set up under the ' +
       'node id of then',
   },
+  {
+    seed: 86,
+    isOfToday: true,
+    sentence: 'what died before its pod had all of its volumes goes before the pod is ready',
+    plan: aboutDeadFileSystems,
+  },
 ];

@@ -33,6 +33,7 @@ import type { Neighbours } from './neighbours.ts';
 import { NodeIds } from './node-ids.ts';
 import { PodMaker } from './pod-maker.ts';
 import { csiOf, keyOf, placeIn, specOf } from './pod-volume.ts';
+import { PodsThatRan } from './pods-that-ran.ts';
 import { QuarantineWatch } from './quarantine-watch.ts';
 import type { Random } from './random.ts';
 import type { SimKernel } from './sim-kernel.ts';
@@ -110,6 +111,7 @@ export class SimWorld {
   readonly strangers: Strangers;
   readonly runtimes: Runtimes;
   readonly quarantine: QuarantineWatch;
+  readonly ran: PodsThatRan = new PodsThatRan(() => this.#parts.time.nowMs());
   readonly deaths: FileSystemDeaths;
   readonly hung: HungFileSystems;
   readonly attached: SimAttachments;
@@ -195,6 +197,7 @@ export class SimWorld {
       ...parts,
       random: parts.deathsRandom,
       storage: this.storage,
+      ran: this.ran,
       everyMs: plan.deathEveryMs,
     });
     this.hung = new HungFileSystems({ ...parts, random: parts.hangsRandom, storage: this.storage });
@@ -545,6 +548,7 @@ export class SimWorld {
     this.quarantine.forgetAll();
     this.attachmentWatch.forgetAll();
     this.told.forgetAll();
+    this.ran.forgetAll();
     this.trouble.losePower();
     this.#parts.kernel.targets.losePower();
     const wasCovered = this.#directory.state === 'covered';
