@@ -153,6 +153,7 @@ class VolumeReconciler implements Reconciler {
 
   setDesired(next: DesiredState): void {
     const previous = this.#desired;
+    this.#watch.unreadyPods.wishEnds();
     this.#desired = next;
     this.#watch.releases.noteWish();
     for (const ids of [previous.volumes, next.volumes, this.#belief.volumes])
@@ -263,6 +264,7 @@ class VolumeReconciler implements Reconciler {
   #resynced(): void {
     this.#executor.lendTurns();
     this.#parts.records.sweep();
+    this.#watch.unreadyPods.sweep();
     for (const ids of [this.#belief.volumes, this.#desired.volumes])
       for (const volume of ids.keys()) this.#queue.touch(volume);
   }

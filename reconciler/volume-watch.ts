@@ -1,7 +1,7 @@
 /** What looks at a volume beside its plan: resync, lookout, quarantine, and the gate of what was reconstructed. */
-import type { Result } from '../mount/failure.ts';
+import type { Failure, Result } from '../mount/failure.ts';
 import { FIRM_GROUND } from '../mount/ground.ts';
-import type { VolumeId } from '../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../plugins/volume.ts';
 import { isForgettable } from './model/actual-state.ts';
 import type { Belief } from './model/belief.ts';
 import type { DesiredState } from './model/desired-state.ts';
@@ -12,6 +12,7 @@ import { createLookout, LATE_EFFECT_MS, type Lookout } from './run/lookout.ts';
 import { createQuarantineControl, type QuarantineControl } from './run/quarantine-control.ts';
 import { createResync, type Resync } from './run/resync.ts';
 import { createUnknownPlaces } from './run/unknown-places.ts';
+import { createUnreadyPods, type UnreadyPods } from './unready-pods.ts';
 
 export interface VolumeWatchParts {
   readonly parts: ReconcilerParts;
@@ -33,6 +34,7 @@ export interface VolumeWatch {
   /** What is said about who has what is left of a pod. */
   readonly releases: Pick<HolderWatch, 'released' | 'forceRelease' | 'noteWish'>;
   readonly reconstructGate: Pick<ReconstructGate, 'take' | 'gateOf' | 'ended'>;
+  readonly unreadyPods: Pick<UnreadyPods, 'wishEnds' | 'sweep'>;
   /** Each of them looks at the volume, before it is planned. */
   visit(volume: VolumeId): void;
   /** Nothing of the volume is left: neither belief nor record. */
@@ -44,10 +46,11 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
   const { host, layout, plugins, records, log } = parts;
   const { belief, isBusy, touch, tryAgain } = shared;
   const common = { host, layout, records, log, ...shared };
-  const windowMs = parts.lateEffectMs ?? LATE_EFFECT_MS;
-  const lookout = createLookout({ ...common, windowMs });
+  const lookout = createLookout({ ...common, windowMs: parts.lateEffectMs ?? LATE_EFFECT_MS });
   const placesRead = (volume: VolumeId): boolean => reconstructGate.gateOf(volume).placesRead;
   const unknownPlaces = createUnknownPlaces({ ...common, placesRead });
+  const whyUnknown = (pod: PodUid): Failure | undefined => reconstructGate.whyUnknown(pod);
+  const unreadyPods = createUnreadyPods({ ...common, whyUnknown });
   const resync = createResync({
     ...common,
     everyMs: parts.resyncMs,
@@ -92,10 +95,12 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     holders,
     releases: holders,
     reconstructGate,
+    unreadyPods,
     visit(volume) {
       reconstructGate.visit(volume);
       quarantineControl.visit(volume);
       lookout.visit(volume);
+      unreadyPods.visit(volume);
       const known = belief.volumes.get(volume);
       // A quarantine was all there was to remember, and a reboot ended it, or an operator before its proof had begun.
       if (known !== undefined && isForgettable(known) && !isBusy(volume)) void forget(volume);

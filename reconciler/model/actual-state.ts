@@ -35,7 +35,8 @@ export interface ActualPublication {
   /**
    * The driver of an inline volume has said that it is not published here any more, which ends the volume, and the
    * place is not clean yet. Whatever the driver says later, what may be mounted there shows data that was deleted. It
-   * goes before the place is set up again. Of a persistent volume it would be the right one still.
+   * goes before the place is set up again. Of a persistent volume it would be the right one still, but
+   * where it was dead before its pod had all of its volumes.
    */
   readonly ended?: true;
   /**

@@ -110,7 +110,7 @@ type WantedVolumes = DesiredState['volumes'];
 /** What is wanted, by where it is to be. */
 interface WishIndex {
   readonly places: ReadonlyMap<PublicationKey, readonly DesiredVolume[]>;
-  readonly pods: ReadonlySet<PodUid>;
+  readonly pods: ReadonlyMap<PodUid, readonly PublicationKey[]>;
 }
 
 /** Made once for each wish: many ask, one place after the other. */
@@ -126,6 +126,21 @@ export function isPodWanted(volumes: WantedVolumes, pod: PodUid): boolean {
   return indexOf(volumes).pods.has(pod);
 }
 
+/** Where the pod is to have its volumes. */
+export function placesOf(volumes: WantedVolumes, pod: PodUid): readonly PublicationKey[] {
+  return indexOf(volumes).pods.get(pod) ?? [];
+}
+
+/** The pods with volumes that could not be resolved: made once for each wish, too. */
+const unresolvedPods = new WeakMap<readonly UnresolvedVolume[], ReadonlySet<PodUid>>();
+
+/** Something that the pod wants could not be resolved. */
+export function isUnresolved(unresolved: readonly UnresolvedVolume[], pod: PodUid): boolean {
+  const known = unresolvedPods.get(unresolved) ?? new Set(unresolved.map((one) => one.pod.uid));
+  unresolvedPods.set(unresolved, known);
+  return known.has(pod);
+}
+
 function indexOf(volumes: WantedVolumes): WishIndex {
   const known = indices.get(volumes);
   if (known !== undefined) return known;
@@ -137,7 +152,14 @@ function indexOf(volumes: WantedVolumes): WishIndex {
       else there.push(volume);
     }
   }
-  const index: WishIndex = { places, pods: new Set([...places.keys()].map(podOf)) };
+  const pods = new Map<PodUid, PublicationKey[]>();
+  for (const place of places.keys()) {
+    const pod = podOf(place);
+    const before = pods.get(pod);
+    if (before === undefined) pods.set(pod, [place]);
+    else before.push(place);
+  }
+  const index: WishIndex = { places, pods };
   indices.set(volumes, index);
   return index;
 }

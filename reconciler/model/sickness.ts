@@ -1,7 +1,7 @@
 /** A file system that serves no more under a volume that stands, and what follows from that. Pure. */
 import { isHeld } from './group-doubt.ts';
 import { bounded, type Failure } from '../../mount/failure.ts';
-import type { PublicationKey } from '../../plugins/volume.ts';
+import type { PublicationKey, PublicationSpec } from '../../plugins/volume.ts';
 import {
   type ActualPublication,
   type ActualVolume,
@@ -48,12 +48,31 @@ export function isFreeToRenew({ publications }: ActualVolume): boolean {
 
 /**
  * Its pod was told of it, and its mount is there still as far as is known: a call that ended in doubt, or a start, has
- * taken nothing from the pod, and only it can give up what is dead.
+ * taken nothing from the pod, and only it can give up what is dead. What goes anyway keeps nothing.
  */
 function keepsDead(place: ActualPublication): boolean {
-  const { presence, mount, untold } = place;
+  const { presence, mount, untold, ended } = place;
+  if (ended === true) return false;
   if (isHeld(place)) return true;
   return presence.kind === 'unsure' && untold !== true && mount !== undefined && !isMountLost(presence);
+}
+
+/**
+ * A pod that never had all of its volumes never ran, so nobody holds what it has of a dead one: that goes, and the pod
+ * is not told to have it meanwhile. Else it would be ready with it, or, in doubt, wait for its own end.
+ */
+export function withoutUnready(
+  volume: ActualVolume,
+  isUnready: (place: PublicationSpec) => boolean,
+): ActualVolume {
+  const { sickness, publications } = volume;
+  if (sickness === undefined || !isStageDead(volume)) return volume;
+  const given = [...publications].filter(([, place]) => keepsDead(place) && isUnready(place.spec));
+  if (given.length === 0) return volume;
+  const ended = given.map(([key, place]): [PublicationKey, ActualPublication] => {
+    return [key, { ...place, presence: { kind: 'unsure', because: sickness.failure }, ended: true }];
+  });
+  return { ...volume, publications: new Map([...publications, ...ended]) };
 }
 
 /** Published and found dead, as the volume of a driver that does not stage is: only another mount can serve. */

@@ -1,7 +1,8 @@
 /** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
+import type { Failure } from '../../mount/failure.ts';
 import type { Belief } from '../model/belief.ts';
 import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
-import type { VolumeId } from '../../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import { LayoutReading, type LayoutReadingParts } from './layout-reading.ts';
 import { type Reconstruction, mergeFound } from './reconstruct.ts';
 import { lastToGoBeside, lastToGo } from '../model/last-to-go.ts';
@@ -24,6 +25,8 @@ export interface ReconstructGate {
   take(found: Reconstruction): void;
   /** The part of the gate that depends on the layout. */
   gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'possibleUse' | 'contested'>;
+  /** Why the pod may have something on the disk of which nobody knows. */
+  whyUnknown(pod: PodUid): Failure | undefined;
   /** Before a volume is planned: an orphan that is explained by now is forgotten. */
   visit(volume: VolumeId): void;
   /** It may explain an orphan of its place. */
@@ -66,6 +69,7 @@ export function createReconstructGate(parts: ReconstructGateParts): ReconstructG
         ? contestedPlaces(volume, belief, desired())
         : lastToGo(actual.get(volume), belief, desired(), (pod) => reading.whyUnknown(pod)),
     }),
+    whyUnknown: (pod) => reading.whyUnknown(pod),
     visit(volume) {
       if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, belief)) parts.forget(volume);
     },

@@ -67,6 +67,7 @@ const BLOCKER_LENGTH_MAX = 512;
 
 interface Place {
   readonly volume: VolumeId;
+  readonly key: PublicationKey;
   readonly pod: PodReference;
   readonly path: AbsolutePath;
 }
@@ -219,7 +220,7 @@ class Watch implements HolderWatch {
     const name = pod.name === '' ? pod.uid : `${pod.namespace}/${pod.name}`;
     const bound = isCopied ? `, at most ${COPY_HOLD_MS / 1_000} s` : '';
     const message = this.#isWanted(pod.uid)
-      ? `the pod does not want this volume any more, and somebody still has it: it stays until he has ended${bound}`
+      ? `${this.#whyItGoes(place)}, and somebody still has it: it stays until he has ended${bound}`
       : `the pod is not wanted any more, and somebody still has the volume: it stays until he has ended${bound}, ` +
         `or for "mooring release ${name} --force"`;
     const blocker = all.map(holderText).join(', ').slice(0, BLOCKER_LENGTH_MAX);
@@ -265,6 +266,11 @@ class Watch implements HolderWatch {
     return isPodWanted(this.#parts.desired().volumes, pod);
   }
 
+  #whyItGoes({ volume, key }: Place): string {
+    const isWantedThere = this.#parts.desired().volumes.get(volume)?.publications.has(key) === true;
+    return isWantedThere ? 'it is to be set up anew' : 'the pod does not want this volume any more';
+  }
+
   /** All that stands and is not wanted, as far as anybody could have it. */
   #unwanted(): readonly Place[] {
     const { belief, desired } = this.#parts;
@@ -282,7 +288,7 @@ class Watch implements HolderWatch {
     const isOwn = traitsOf(spec).isInPlace === true && !isOrphan(spec);
     if (publication === undefined || isOwn || isDevice(spec)) return undefined;
     const path = this.#parts.layout.mountPoint(spec, publication);
-    return { volume: spec.id, pod: { ...publication.pod, uid: podOf(key) }, path };
+    return { volume: spec.id, key, pod: { ...publication.pod, uid: podOf(key) }, path };
   }
 }
 
