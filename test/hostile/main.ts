@@ -13,7 +13,7 @@ import { runInPrivateNamespace, storyArguments } from '../demo/private-namespace
 import { createRandom } from '../sim/random.ts';
 import { endLie, happen } from './happenings.ts';
 import { HostileWorld } from './hostile-world.ts';
-import { kernelMounts, loopDevicesOf } from './kernel.ts';
+import { isMountPoint, kernelMounts, loopDevicesOf } from './kernel.ts';
 import { HostileOracle } from './oracle.ts';
 
 const { values: flags } = parseArgs({
@@ -118,11 +118,16 @@ async function calm(world: HostileWorld, oracle: HostileOracle, interrupted: Abo
   ]);
 }
 
-/** As the status tells the user to: who ran on a file system that died goes, and who is new to it must come up. */
+/**
+ * As the status tells the user to: who ran on a file system that died goes, and who is new to it must come up. Of one
+ * that an agent of before gave it to nobody knows whether it ran.
+ */
 function replacePodsOfDead(world: HostileWorld): void {
   const dead = world.disks.filter(({ deadSinceMs }) => deadSinceMs !== undefined);
-  for (const { uid, handle, ran } of [...world.wanted.values()]) {
-    if (!ran || dead.every((disk) => disk.handle !== handle)) continue;
+  for (const pod of [...world.wanted.values()]) {
+    const { uid, handle, ran, sinceMs } = pod;
+    const mayHaveRun = ran || (sinceMs < world.startedMs && isMountPoint(world.targetOf(pod)));
+    if (!mayHaveRun || dead.every((disk) => disk.handle !== handle)) continue;
     world.podGoes(uid);
     world.tell(`${uid} goes, and for it ${world.podComes(handle)}`);
   }
