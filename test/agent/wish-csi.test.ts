@@ -250,6 +250,10 @@ test('a refused field of a volume, a claim or a driver is named, with what would
       csiDriverYaml('x.y', '{volumeLifecycleModes: [Eternal]}'),
       /^spec\.volumeLifecycleModes\[0\]: "Eternal" is not one of Persistent, Ephemeral/,
     ],
+    [
+      csiDriverYaml('x.y', '{volumeLifecycleModes: [Ephemeral, null]}'),
+      /^spec\.volumeLifecycleModes\[1\]: is missing; expected one of Persistent, Ephemeral/,
+    ],
     [csiDriverYaml('x.y', '{requiresRepublish: yes}'), /^spec\.requiresRepublish: expected true or false/],
     [
       csiDriverYaml('x.y', '{tokenRequests: [{audience: a}, {audience: a}]}'),

@@ -105,6 +105,10 @@ test('paths that contradict each other, and what is no source, are refused with 
       /labelSelector: selects bundles of a signer/,
     ],
     [
+      '{clusterTrustBundle: {path: ca, signerName: a.b/c, labelSelector: {matchExpressions: [{key: k}]}}}',
+      /matchExpressions\[0\]\.operator: is missing; expected one of In, NotIn, Exists, DoesNotExist/,
+    ],
+    [
       '{clusterTrustBundle: {path: ca, signerName: "no signer"}}',
       /signerName: expected the name of a signer/,
     ],

@@ -155,6 +155,24 @@ test('a nodeAffinity without `required`, which Kubernetes refuses, is not taken 
   assert.equal(blockedOf(localYaml({ spec: 'nodeAffinity: null' })), 'free');
 });
 
+test('an expression without an operator, which Kubernetes refuses, is not taken for one that says In', () => {
+  const right = 'expected one of In, NotIn, Exists, DoesNotExist, Gt, Lt';
+  const rules = 'spec\\.nodeAffinity\\.required\\.nodeSelectorTerms\\[0\\]\\.matchExpressions\\[0\\]';
+  const cases: readonly (readonly [expression: string, said: string])[] = [
+    ['{key: zone, values: [a]}', `is missing; ${right}`],
+    ['{key: zone, operator: null, values: [a]}', `is missing; ${right}`],
+    [
+      '{key: zone, operator: in, values: [a]}',
+      `"in" is not one of ${right.slice('expected one of '.length)}`,
+    ],
+  ];
+  for (const [expression, said] of cases) {
+    const wish = wishOf({ 'data.yaml': localYaml({ spec: onNodes(expression) }) });
+    assert.equal(wish.rejected.length, 1, expression);
+    assert.match(onlyRejection(wish), new RegExp(`^${rules}\\.operator: ${said}`));
+  }
+});
+
 test('the node is called as the agent was told', () => {
   const spec = onNodes('{key: kubernetes.io/hostname, operator: In, values: [node-7]}');
   const state = desiredWith({ nodeName: 'node-7' }, web, claim, localYaml({ spec }));

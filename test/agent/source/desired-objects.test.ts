@@ -177,6 +177,10 @@ test('a PersistentVolume is refused for a handle, a driver or a mount option tha
       volumeYaml('v').replace('ReadWriteOnce', 'ReadWriteTwice'),
       /accessModes\[0\]: "ReadWriteTwice" is not one of/,
     ],
+    [
+      volumeYaml('v', { accessModes: 'ReadOnlyMany, null' }),
+      /^spec\.accessModes\[1\]: is missing; expected one of ReadWriteOnce, /,
+    ],
     [volumeYaml('v', { spec: 'nfs: {server: s}' }), /^spec: has more than one volume source: csi, nfs/],
   ];
   for (const [yaml, rejection] of cases)
