@@ -27,6 +27,10 @@ export function quoted(text: string): string {
   return `"${printable(text, SHOWN_BYTES_MAX)}"`;
 }
 
+function listed(values: readonly string[]): string {
+  return values.map((one) => (one === '' ? '""' : one)).join(', ');
+}
+
 /**
  * Reading never throws and never stops: each method answers a value of its type, and a place that does not hold one
  * leaves a problem behind. `null` is the same as absent, as in Kubernetes; unknown fields are ignored, but for those
@@ -122,12 +126,14 @@ export class FieldReader {
     const text = this.text();
     if (text === undefined) return fallback;
     const known = values.find((one) => one === text);
-    if (known === undefined) {
-      this.refuse(
-        `${this.shown()} is not one of ${values.map((one) => (one === '' ? '""' : one)).join(', ')}`,
-      );
-    }
+    if (known === undefined) this.refuse(`${this.shown()} is not one of ${listed(values)}`);
     return known ?? fallback;
+  }
+
+  /** Like `oneOf`, but absence is a problem too; `standIn` stands for what was refused. */
+  requiredOneOf<T extends string>(values: readonly T[], standIn: T): T {
+    if (!this.present) this.refuse(`is missing; expected one of ${listed(values)}`);
+    return this.oneOf(values, standIn);
   }
 
   flag(fallback: boolean): boolean {

@@ -24,7 +24,7 @@ export function readCsiDriver(reader: FieldReader): CsiDriver {
     lifecycleModes:
       modes.length === 0
         ? ['Persistent']
-        : [...new Set(modes.map((one) => one.oneOf(LIFECYCLE_MODES, 'Persistent')))],
+        : [...new Set(modes.map((one) => one.requiredOneOf(LIFECYCLE_MODES, 'Persistent')))],
     requiresRepublish: spec.key('requiresRepublish').flag(false),
     tokenRequests: readTokenRequests(spec.key('tokenRequests')),
     seLinuxMount: spec.key('seLinuxMount').flag(false),

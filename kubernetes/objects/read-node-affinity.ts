@@ -27,7 +27,7 @@ function readRule(reader: FieldReader): TopologyRule {
   const values = reader.key('values').list();
   return {
     key: reader.key('key').requiredText((text) => text !== '', 'the key of a topology, such as a zone'),
-    operator: reader.key('operator').oneOf(OPERATORS, 'In'),
+    operator: reader.key('operator').requiredOneOf(OPERATORS, 'In'),
     values: values.map((one) => one.requiredText(() => true, 'a string')),
   };
 }

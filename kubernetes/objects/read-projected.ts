@@ -29,6 +29,8 @@ const READERS: Readonly<Record<string, Reader>> = {
 /** What Kubernetes has besides; off in it unless it is asked for. */
 const UNSUPPORTED = 'podCertificate';
 
+const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+
 const EXPIRATION_SECONDS_MIN = 600;
 const EXPIRATION_SECONDS_MAX = 2 ** 32;
 const EXPIRATION_SECONDS_DEFAULT = 3_600;
@@ -132,7 +134,7 @@ function readSelector(labels: FieldReader): LabelSelector {
       .list()
       .map((rule) => ({
         key: rule.key('key').requiredText((text) => text !== '', 'the key of a label'),
-        operator: rule.key('operator').oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist'], 'In'),
+        operator: rule.key('operator').requiredOneOf(OPERATORS, 'In'),
         values: rule
           .key('values')
           .list()

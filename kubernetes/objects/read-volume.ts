@@ -56,7 +56,7 @@ export function readPersistentVolume(reader: FieldReader): PersistentVolume {
 
 /** As Kubernetes allows them: ReadWriteOncePod beside another mode would be sent as one and enforced as the other. */
 function readAccessModes(modes: FieldReader): readonly AccessMode[] {
-  const accessModes = modes.list().map((one) => one.oneOf(ACCESS_MODES, 'ReadWriteOnce'));
+  const accessModes = modes.list().map((one) => one.requiredOneOf(ACCESS_MODES, 'ReadWriteOnce'));
   if (accessModes.length > 1 && accessModes.includes('ReadWriteOncePod'))
     modes.refuse('ReadWriteOncePod cannot be beside other modes; write it alone, or leave it out');
   return accessModes;
