@@ -18,6 +18,7 @@ import {
   obstacle,
   pod,
   richFacts,
+  secret,
   SECRET_CANARY,
   wanted,
   WEB,
@@ -276,6 +277,21 @@ test('a pipe gets whole names, one line per sentence, and no colour', () => {
   assert.match(text, /pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60/);
   assert.equal(text.includes('\u001b'), false);
   assert.equal(text.split('\n').filter((line) => line.includes('└')).length, 5);
+});
+
+test('what a pod has of an object is told as read-only: no container can write to it', () => {
+  for (const kind of ['secret', 'config-map', 'downward-api', 'projected'] as const) {
+    const content = { ...secret(WEB, 'settings'), kind };
+    const unmounted = { desired: desired([wanted(content, WEB)]), pods: [WEB] };
+    const mounted = { ...unmounted, actual: new Map([[content.id, actual(content, ABSENT, PRESENT, WEB)]]) };
+    assert.deepEqual(
+      [unmounted, mounted].map((one) => onlyPlace(one).readOnly),
+      [true, true],
+      kind,
+    );
+    const text = statusText(status(facts(mounted)), { look: LOOK, wide: true });
+    assert.match(text, /settings .* present +ro /, kind);
+  }
 });
 
 test('a terminal that knows only ASCII gets only ASCII', () => {
