@@ -1,13 +1,12 @@
 /** From a pod and what stands of its volumes to what each of its containers gets. Pure. */
 import type { Container, SeLinuxLabel, VolumeMount } from '../../kubernetes/objects/container.ts';
 import type { Pod } from '../../kubernetes/objects/objects.ts';
-import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { driverOf, imageOf, isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import { isSameSubpaths, type WantedImage } from '../../plugins/volume.ts';
 import { shownVolumeId } from '../status/status-text.ts';
 import { reasonSentence } from '../status/sentence.ts';
-import { standingPlace, standingSpec } from '../status/status-changed.ts';
+import { isOnlyRead, standingSpec } from '../status/status-changed.ts';
 import type { PodStatus, PodVolumeStatus } from '../status/status-document.ts';
 import type { StatusFacts } from '../status/status-facts.ts';
 import { type PodPlace, podsOf, volumesOf } from '../status/status-places.ts';
@@ -82,8 +81,7 @@ function standingVolumes(
       volumes.set(name, {
         state: told.state,
         path: layout.target(standing, spec),
-        // Its files are written by us alone (CVE-2017-1002102), as for the kubelet.
-        readOnly: standingPlace(place).readOnly || traitsOf(standing).hasContent === true,
+        readOnly: isOnlyRead(place),
         isDevice: isDevice(standing),
         image: imageOf(standing),
         driver: driverOf(standing),

@@ -13,9 +13,11 @@ export function standingSpec({ spec, actual }: Pick<VolumePair, 'spec' | 'actual
   return actual === undefined || isOnTheGround(actual) ? spec : actual.spec;
 }
 
-/** The place as it stands, or as it is wanted. */
-export function standingPlace({ spec, actual }: PodPlace): PublicationSpec {
-  return actual?.presence.kind === 'present' ? { ...spec, readOnly: actual.spec.readOnly } : spec;
+/** Whether containers only read it: of the place as it stands, or as it is wanted. */
+export function isOnlyRead({ volume, spec, actual }: PodPlace): boolean {
+  const { readOnly } = actual?.presence.kind === 'present' ? actual.spec : spec;
+  // Its files are written by us alone (CVE-2017-1002102), as for the kubelet.
+  return readOnly || traitsOf(standingSpec(volume)).hasContent === true;
 }
 
 /** Names of fields, never their values. Empty where nobody knows how it was set up. */

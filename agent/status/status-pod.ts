@@ -2,7 +2,7 @@
 import { driverOf, imageOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import { pluginOf, RECONSTRUCTED, type VolumeSpec } from '../../plugins/volume.ts';
 import type { UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
-import { standingPlace, standingSpec } from './status-changed.ts';
+import { isOnlyRead, standingSpec } from './status-changed.ts';
 import { quarantineOf, standingQuarantine } from './status-condition.ts';
 import type { PodStatus, PodVolumeStatus } from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
@@ -42,7 +42,7 @@ function placeStatus(one: PodPlace, { facts, layout, reasons }: DocumentParts): 
     wanted: wanted !== undefined,
     state,
     rungs: { ...rungsOf(volume), published },
-    readOnly: standingPlace(one).readOnly,
+    readOnly: isOnlyRead(one),
     path: image === undefined ? shown(layout.target(standing, spec)) : null,
     image: image?.reference ?? null,
     supplementalGid: supplementalGid(volume.spec, facts),
