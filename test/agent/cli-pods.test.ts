@@ -14,7 +14,11 @@ import type { MountsDocument } from '../../agent/mounts/mounts-document.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { StatusFacts } from '../../agent/status/status-facts.ts';
+import type { Failure } from '../../mount/failure.ts';
+import { publicationKey } from '../../plugins/volume.ts';
 import { PRESENT } from '../../reconciler/model/actual-state.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
+import type { ToldStep } from '../../reconciler/model/told-step.ts';
 import { mountsIn, webYaml } from './mounts/pod-mounts.ts';
 import {
   actual,
@@ -77,9 +81,13 @@ function listener(): Heard {
   return screen;
 }
 
-/** An agent that answers with the newest of its statuses, and a wait when there is another one. */
-async function agentWith(first: StatusFacts): Promise<(next: StatusFacts) => void> {
+/**
+ * An agent that answers with the newest of its statuses, and a wait when there is another one. What is answered settles
+ * when who waits has heard of it, and asks what comes next.
+ */
+async function agentWith(first: StatusFacts): Promise<(next: StatusFacts) => Promise<void>> {
   let revision = 1;
+  let heard = (): void => {};
   let document: StatusDocument = statusOf(first, LAYOUT, 'r1');
   let waiting: (() => void)[] = [];
   const server = createServer((request, response) => {
@@ -88,6 +96,7 @@ async function agentWith(first: StatusFacts): Promise<(next: StatusFacts) => voi
     const waitMs = Number(url.searchParams.get('waitMs') ?? 0);
     if (url.searchParams.get('after') !== document.revision || waitMs === 0) return answer();
     waiting.push(answer);
+    heard();
     const timer = setTimeout(answer, waitMs);
     response.once('close', () => clearTimeout(timer));
   });
@@ -97,6 +106,7 @@ async function agentWith(first: StatusFacts): Promise<(next: StatusFacts) => voi
     document = statusOf(next, LAYOUT, `r${revision}`);
     for (const answer of waiting) answer();
     waiting = [];
+    return new Promise((resolve) => (heard = resolve));
   };
 }
 
@@ -132,10 +142,10 @@ test('wait says what it waits for when that changes, and not again when time goe
   const screen = listener();
   const ended = waitForPod('default/web', forEver(), screen);
   await screen.said(/volume data is mounting/);
-  change(webFacts(false, { obstacles: [obstacle(DATA, {})] }));
+  void change(webFacts(false, { obstacles: [obstacle(DATA, {})] }));
   await screen.said(/the driver is busy/);
-  change(webFacts(false, { obstacles: [obstacle(DATA, {})], nowMs: 1_005_000 }));
-  change(webFacts(true));
+  void change(webFacts(false, { obstacles: [obstacle(DATA, {})], nowMs: 1_005_000 }));
+  void change(webFacts(true));
   assert.equal(await ended, 0);
   assert.equal(screen.out.length, 3, screen.out.join(''));
   assert.match(
@@ -151,7 +161,7 @@ test('wait waits for an agent that does not run yet, and for a pod that nobody k
   await screen.said(/the agent is not running/);
   const change = await agentWith(facts({}));
   await screen.said(/no pod is called "web"/);
-  change(webFacts(true));
+  void change(webFacts(true));
   assert.equal(await ended, 0);
 });
 
@@ -215,9 +225,9 @@ test('release does not take a pod for wanted whose manifest was deleted right be
   const change = await agentWith(webFacts(true));
   const screen = listener();
   const ended = releasePod('web', forEver(), screen);
-  change(webFacts(true, { desired: desired([]), pods: [] }));
+  void change(webFacts(true, { desired: desired([]), pods: [] }));
   await screen.said(/volume data is unmounting/);
-  change(facts({}));
+  void change(facts({}));
   assert.equal(await ended, 0);
   assert.doesNotMatch(screen.out.join(''), /still wanted/);
 });
@@ -229,11 +239,50 @@ test('release waits until nothing is left of a pod that is not wanted', async ()
   const ended = releasePod('web', forEver(), screen);
   await screen.said(/volume data is unmounting/);
   // What is only on disk has not been found yet: that nobody knows the pod says nothing.
-  change(facts({ desired: desired([], { complete: false }) }));
+  void change(facts({ desired: desired([], { complete: false }) }));
   await screen.said(/has not read everything yet/);
-  change(facts({}));
+  void change(facts({}));
   assert.equal(await ended, 0);
   assert.match(screen.out.at(-1) ?? '', /nothing is left of it/);
+});
+
+test('release says once who keeps a volume, however often it is tried, and once who does then', async () => {
+  const busy = { code: 'mount-busy', message: 'target is busy' } as const;
+  const leaving = (rest: Partial<Obstacle>): StatusFacts => {
+    const here = { operation: 'unpublish', publication: publicationKey(WEB.uid, 'data') } as const;
+    return webFacts(true, {
+      desired: desired([]),
+      pods: [],
+      obstacles: [obstacle(DATA, { ...here, ...rest })],
+    });
+  };
+  const now = { sinceMs: 1_000_000, signMs: 1_000_000 };
+  const steps: readonly ToldStep[] = [
+    { kind: 'recording', ...now },
+    { kind: 'called', rpc: 'NodeUnpublishVolume', deadlineMs: 9_000, ...now },
+    { kind: 'working', ...now },
+  ];
+  const change = await agentWith(leaving({ ...busy, attempts: 1 }));
+  const screen = listener();
+  const ended = releasePod('web', forEver(), screen);
+  await screen.said(/failed once \(mount-busy\)/);
+  for (const [attempts, blocker] of ['pid 7 (sh)', 'pid 7 (sh)', 'pid 7 (sh)', 'pid 9 (tail)'].entries()) {
+    await change(leaving({ ...busy, attempts, blocker }));
+    const lastFailure: Failure = { ...busy, effect: 'none', blocker };
+    for (const step of steps) {
+      const message = `unpublish is running: ${step.kind}`;
+      await change(leaving({ kind: 'running', code: undefined, message, step, lastFailure, attempts }));
+    }
+    // Who it is, is looked for anew after each failure.
+    await change(leaving({ ...busy, attempts: attempts + 1 }));
+  }
+  void change(facts({}));
+  assert.equal(await ended, 0);
+  assert.deepEqual(
+    screen.out.map((line) => /blocked by pid \d|nothing is left/.exec(line)?.at(0)),
+    [undefined, 'blocked by pid 7', 'blocked by pid 9', 'nothing is left'],
+    screen.out.join(''),
+  );
 });
 
 async function mountsShown(
