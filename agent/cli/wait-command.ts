@@ -5,6 +5,7 @@ import { EXIT_CODES } from '../config/exit-code.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import type { PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
 import { findPod, fullName } from '../status/subject.ts';
+import type { Reason } from '../status/volume-status.ts';
 import { changeAtAgent, getFromAgent } from './api-client.ts';
 import { complain, type Screen } from './show.ts';
 
@@ -14,9 +15,11 @@ export interface WaitOptions {
   readonly timeoutMs: number;
 }
 
-/** One thing that is waited for. `key` changes with it, and not with the time that goes by. */
+/** One thing that is waited for. `key` changes with it; neither as time goes by, nor with another try of the same. */
 interface Obstacle {
   readonly key: string;
+  /** Who is in the way, who is looked for after each failure anew; empty while nobody is known. */
+  readonly blocker: string;
   readonly sentence: string;
 }
 
@@ -88,6 +91,7 @@ async function waitUntil(
   const endMs = performance.now() + timeoutMs;
   let revision: string | undefined;
   let told: readonly Obstacle[] = [];
+  let blockers: ReadonlyMap<string, string> = new Map();
   let againMs = WAIT_MS;
   for (;;) {
     const leftMs = Math.max(0, Math.round(endMs - performance.now()));
@@ -105,10 +109,12 @@ async function waitUntil(
       else screen.write(`${now.sentence}\n`);
       return now.done ? EXIT_CODES.ok : EXIT_CODES.failure;
     }
-    for (const { key, sentence } of now.obstacles) {
-      if (!told.some((one) => one.key === key)) screen.write(`waits: ${sentence}\n`);
+    for (const { key, blocker, sentence } of now.obstacles) {
+      const known = blockers.get(key);
+      if (known === undefined || !['', known].includes(blocker)) screen.write(`waits: ${sentence}\n`);
     }
     told = now.obstacles;
+    blockers = new Map(told.map(({ key, blocker }) => [key, blocker || (blockers.get(key) ?? '')]));
     againMs = now.againMs ?? WAIT_MS;
     if (leftMs === 0 || (answer.kind !== 'ok' && performance.now() >= endMs)) {
       complain(
@@ -122,7 +128,7 @@ async function waitUntil(
 }
 
 function noAnswer(message: string): Obstacle {
-  return { key: message, sentence: message };
+  return { key: message, blocker: '', sentence: message };
 }
 
 function towardsReady(name: string, status: StatusDocument): Progress {
@@ -163,8 +169,19 @@ function releaseOf(pod: PodStatus, againMs: number): Progress {
 }
 
 function obstacleOf({ name, driver, state, reason }: PodVolumeStatus): Obstacle {
-  const { kind = '', code = '', operation = '', message = '', blocker = '' } = reason ?? {};
-  const key = JSON.stringify([name, state, kind, code, operation, message, blocker]);
-  const because = reason === null ? '' : `: ${reasonSentence(reason, driver)}`;
-  return { key, sentence: `volume ${name} is ${state}${because}` };
+  if (reason === null)
+    return { key: JSON.stringify([name, state]), blocker: '', sentence: `volume ${name} is ${state}` };
+  const sentence = `volume ${name} is ${state}: ${reasonSentence(reason, driver)}`;
+  return { key: JSON.stringify([name, ...inTheWay(reason)]), blocker: blockerOf(reason), sentence };
+}
+
+/** While what failed is tried again it is that failure still, whatever step the try is in. */
+function inTheWay({ kind, code, operation, message, lastFailure, progress, step }: Reason) {
+  const isLate = step?.overdue ?? false;
+  if (lastFailure !== null) return [operation, lastFailure.code, lastFailure.message, isLate];
+  return [operation, code, kind === 'running' ? progress : message, isLate];
+}
+
+function blockerOf({ blocker, lastFailure }: Reason): string {
+  return (lastFailure ?? { blocker }).blocker ?? '';
 }
