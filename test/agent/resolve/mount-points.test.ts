@@ -106,6 +106,24 @@ test('these places stay when the configMap changes, whatever its keys are called
   assert.equal(host.read(`${VOLUME}/app.conf`), 'two');
 });
 
+test('a key that comes later and that a place hides is told of the volume, and all others are brought in', async () => {
+  const host = freshHost();
+  const yaml = podYaml(OWN, { volume: 'w', path: '/etc/app/run/deep' });
+  const plugin = createContentPlugin('config-map', host, layout, mounterOf(host));
+  const publishAgain = (data: Readonly<Record<string, string>>) =>
+    plugin.publish({ ...callWith(yaml, data), refresh: true });
+  await publish(host, callWith(yaml, { 'app.conf': 'one' }));
+  const refused = await publishAgain({ 'app.conf': 'two', run: 'a key of that name' });
+  assert.ok(!refused.ok, 'it says nothing');
+  const { code, effect, message } = refused.failure;
+  assert.deepEqual([code, effect], ['spec-invalid', 'none']);
+  assert.match(message, /^"run" is hidden: containers have something mounted in a directory of that name/);
+  assert.equal(host.read(`${VOLUME}/app.conf`), 'two');
+  assert.deepEqual(directories(host), ['/run directory 755', '/run/deep directory 755']);
+  accept(await publishAgain({ 'app.conf': 'three' }));
+  assert.equal(host.read(`${VOLUME}/app.conf`), 'three');
+});
+
 test('a place is made when the containers come to mount there, and the key of that name is gone', async () => {
   const host = freshHost();
   const before = callWith(podYaml(OWN), { cache: 'a key of that name' });
