@@ -25,6 +25,7 @@ import {
   removeDirectory,
   removeMemoryDirectory,
 } from '../pod/empty-dir.ts';
+import { findHiddenNames } from '../pod/nested-mount-points.ts';
 import { checkHostPath } from '../pod/host-path.ts';
 import { placeSubpaths, removeLeftBinds, removeSubpaths } from '../subpath/subpath-binds.ts';
 
@@ -33,6 +34,7 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   bindStagedRoot,
   checkHostPath,
   dropGeneration,
+  findHiddenNames,
   findLocalPlace,
   findMount,
   isWritten,

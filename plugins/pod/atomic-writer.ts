@@ -14,7 +14,7 @@ import { done, type Failure, fail, ok, type Result } from '../../mount/failure.t
 import { type AbsolutePath, below, type FileEntry } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
-import { CONTENT_FILES_MAX, type ContentDirectory, type ContentTree } from './content-tree.ts';
+import { type ContentDirectory, type ContentTree, ROOT_ENTRIES_MAX } from './content-tree.ts';
 import { makeNestedMountPoints, nestedNames } from './nested-mount-points.ts';
 import { doubtful, oneByOne } from '../steps.ts';
 
@@ -27,8 +27,6 @@ const PERMISSION_BITS = 0o7777;
 /** What Host.changeOwnership gives to the group of a volume that is only read. */
 const GROUP_FILE_BITS = 0o440;
 const GROUP_DIRECTORY_BITS = 0o2550;
-/** Links of the present and of the wanted generation, generations that crashes left, and our own names. */
-const ROOT_ENTRIES_MAX = 2 * CONTENT_FILES_MAX + 1_024;
 const RANDOM_LIMIT = 2 ** 32;
 const WALL_MS_MAX = Date.UTC(9999, 11, 31);
 

@@ -24,6 +24,9 @@ export interface ContentTree extends ContentDirectory {
 export const CONTENT_BYTES_MAX = 8 * 1024 * 1024;
 export const CONTENT_FILES_MAX = 8_192;
 
+/** Links of the present and of the wanted generation, generations that crashes left, and the writer's own names. */
+export const ROOT_ENTRIES_MAX = 2 * CONTENT_FILES_MAX + 1_024;
+
 const COMPONENT_BYTES_MAX = 255;
 /** The kubelet's limit is 4,096; the volume's own path and the generation's name need room below PATH_MAX. */
 const PATH_BYTES_MAX = 2_048;

@@ -15,6 +15,8 @@ import {
 import { CONTENT_BYTES_MAX, CONTENT_FILES_MAX, type ContentTree, parseContentTree } from './content-tree.ts';
 import { removeOwnLeftovers } from './content-leftovers.ts';
 import { giveToGroup, type MountedPlace } from './group-ownership.ts';
+import { printable } from '../../mount/text/printable.ts';
+import { findHiddenNames } from './nested-mount-points.ts';
 import type { Layout } from '../layout/layout.ts';
 import {
   createMemoryMount,
@@ -34,6 +36,8 @@ import type { ContentVolumeSpec } from '../volume.ts';
 /** Only root writes here: a container that could would lead the writer astray (CVE-2017-1002102, SE-04). */
 const VOLUME_MODE = 0o755;
 const PAGE_BYTES = 4_096;
+/** More of a name is not told. */
+const NAME_BYTES_MAX = 64;
 /** Room for the old and the new generation at their largest; tmpfs takes memory only as it is written. */
 const VOLUME_BYTES = 2 * (CONTENT_BYTES_MAX + CONTENT_FILES_MAX * PAGE_BYTES);
 
@@ -68,12 +72,14 @@ export function createContentPlugin(
       });
       if (!there.ok) return there;
       const { mount, filled } = there.value;
-      if (filled.hidden === undefined || gid === undefined) return ok({ mount });
+      const all = async () =>
+        (call.refresh ? await refuseHidden(host, target, tree.value) : undefined) ?? ok({ mount });
+      if (filled.hidden === undefined || gid === undefined) return all();
       const given = await giveAll(host, { path: target, mountId: mount.mountId }, call, gid);
       const shown = await (given.ok
         ? host.perform(showGeneration, { path: target, ...content, ...filled.hidden })
         : host.perform(dropGeneration, { path: target, failure: given.failure, ...filled.hidden }));
-      if (shown.ok) return ok({ mount });
+      if (shown.ok) return all();
       return filled.wasThere ? shown : doubtful<never>(shown);
     },
     async isUpToDate(call) {
@@ -129,6 +135,22 @@ function giveAll(host: Host, place: MountedPlace, call: PublicationCall, gid: nu
   const volume = call.spec.id;
   const fsGroup = { gid, changePolicy: 'Always' } as const;
   return giveToGroup(host, { ...place, volume, fsGroup, readOnly: true, progress, stillWanted });
+}
+
+/**
+ * What came into the wish where a directory for something mounted has been made before: that stays, as does a mount on
+ * it. Everything else is as it is wanted, so nothing is in doubt (kubelet: the refresh fails at the link).
+ */
+async function refuseHidden(host: Host, path: AbsolutePath, tree: ContentTree) {
+  const names = [...tree.files.keys(), ...tree.directories.keys()];
+  const found = await host.perform(findHiddenNames, { path, names });
+  const [name, ...others] = found.ok ? found.value : [];
+  if (name === undefined) return undefined;
+  const more = others.length === 0 ? ' is' : ` and ${others.length} more are`;
+  const message =
+    `"${printable(name, NAME_BYTES_MAX)}"${more} hidden: containers have something mounted in a directory of that ` +
+    'name, which stays until the pod ends; all else is as it is wanted';
+  return fail({ code: 'spec-invalid', message, effect: 'none' });
 }
 
 function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentTree> {

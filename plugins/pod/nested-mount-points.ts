@@ -3,11 +3,11 @@
  * a mount goes with the directory that it is on; so they stay, whatever the files are called later (kubelet:
  * MakeNestedMountpoints).
  */
-import { done, type Result } from '../../mount/failure.ts';
+import { done, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type FileEntry } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
-import type { Program } from '../../mount/transition.ts';
-import type { ContentTree } from './content-tree.ts';
+import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
+import { type ContentTree, ROOT_ENTRIES_MAX } from './content-tree.ts';
 
 /** All users of a pod pass through them. */
 const NESTED_MODE = 0o755;
@@ -39,6 +39,23 @@ export function* nestedNames(
   }
   return names;
 }
+
+/** Those of the names that a directory in the root keeps from being a link to what they name. */
+export const findHiddenNames = transition<
+  TransitionArgs & { readonly names: readonly string[] },
+  readonly string[]
+>(
+  'find-hidden-names',
+  function* ({ path: root, names }) {
+    const limits = { entriesMax: ROOT_ENTRIES_MAX, fileBytesMax: 0 };
+    const entries = yield* paths.readDirectoryFiles(root, limits);
+    if (!entries.ok) return entries;
+    const directories = entries.value.filter(({ facts }) => facts.kind === 'directory');
+    const taken = new Set(directories.map(({ name }) => name));
+    return ok(names.filter((name) => taken.has(name)));
+  },
+  { changesTheWorld: false },
+);
 
 function* factsOf(path: AbsolutePath): Program<FileEntry['facts'] | undefined> {
   const facts = yield* paths.inspect(path);
