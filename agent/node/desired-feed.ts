@@ -87,6 +87,12 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
           const known = parts.reconciler()?.actual().get(volume);
           return new Set(known === undefined ? [] : podsOf(known));
         },
+        hasMounted: (volume, pod) => {
+          const places = [...(parts.reconciler()?.actual().get(volume)?.publications.values() ?? [])];
+          return places.some(
+            (one) => one.spec.pod.uid === pod && one.untold !== true && one.mount !== undefined,
+          );
+        },
         republishEpoch: republisher.epochFor(objects, () => reader.read()),
       }),
     take,

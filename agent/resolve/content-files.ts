@@ -4,8 +4,8 @@ import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { VolumeFiles } from '../../plugins/plugin.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { ContentSource } from '../../kubernetes/objects/content-source.ts';
-import { objectKey } from '../../kubernetes/objects/objects.ts';
-import { refuseMissing, refuseUnknown } from './missing.ts';
+import { objectKey, type Pod, type Stamped } from '../../kubernetes/objects/objects.ts';
+import { refuseMissing, refuseUnknown, refuseUnread } from './missing.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What a content volume should hold, and the name of that state. */
@@ -15,13 +15,16 @@ export interface ContentFiles {
   readonly generation: string;
 }
 
+/** A pod, and whether it was told of the volume, or may have been: then it is not to lose what it has of it. */
+export type ContentPod = Pick<Stamped<Pod>, 'reference' | 'origin'> & { readonly hasVolume: boolean };
+
 /**
  * `reference-missing` when the object, or a key of it, is not there and the volume is not optional. Of an optional
- * volume what is missing is left out, as by the kubelet; what only may be missing is not.
+ * volume what is missing is left out, as by the kubelet; what only may be missing is not, but for a pod that is new.
  */
 export function contentFiles(
   desired: DesiredObjects,
-  namespace: string,
+  { reference: { namespace }, origin, hasVolume }: ContentPod,
   source: ContentSource,
 ): Result<ContentFiles> {
   const key = objectKey({ namespace, name: source.name });
@@ -29,9 +32,13 @@ export function contentFiles(
   const configMap = source.kind === 'config-map' ? desired.configMaps.get(key) : undefined;
   const object = secret ?? configMap;
   const title = `${source.kind === 'secret' ? 'Secret' : 'ConfigMap'} ${key}`;
-  const unknown = object === undefined ? refuseUnknown(desired, title) : undefined;
-  if (unknown !== undefined) return unknown;
-  if (object === undefined && !source.optional) return refuseMissing(desired, title);
+  if (object === undefined) {
+    const isLeftOut = source.optional && !hasVolume;
+    const unread = isLeftOut ? undefined : refuseUnread(desired, title, origin);
+    const unknown = refuseUnknown(desired, title) ?? unread;
+    if (unknown !== undefined) return unknown;
+    if (!source.optional) return refuseMissing(desired, title);
+  }
   const data: ReadonlyMap<string, Uint8Array> = secret?.data.reveal() ?? configMap?.data ?? new Map();
   const files = new Map<string, { readonly content: Uint8Array; readonly mode: number }>();
   const items = source.items ?? [...data.keys()].map((one) => ({ key: one, path: one, mode: undefined }));

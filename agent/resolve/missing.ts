@@ -39,6 +39,21 @@ export function refuseUnknown(
   return refuse('reference-missing', message, blocker);
 }
 
+/**
+ * By `reference-missing`, of an object that is not there and may be in a manifest that could never be read; undefined:
+ * it is in none. `origin` of whoever names it.
+ */
+export function refuseUnread(
+  { unreadBeside }: Pick<DesiredObjects, 'unreadBeside'>,
+  identity: string,
+  origin: string,
+): ReturnType<typeof refuse> | undefined {
+  const file = unreadBeside.get(origin);
+  if (file === undefined) return undefined;
+  const message = `${identity} may be in ${file}, of which nothing could be read so far: repair or delete it`;
+  return refuse('reference-missing', message);
+}
+
 /** A wish is never changed in place, so each list is read once, however many objects are missing. */
 const bySubject = new WeakMap<readonly Rejection[], ReadonlyMap<string, Rejection>>();
 

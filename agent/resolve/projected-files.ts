@@ -10,14 +10,14 @@ import type {
 import type { Pod } from '../../kubernetes/objects/objects.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
-import { type ContentFiles, contentFiles } from './content-files.ts';
+import { type ContentFiles, contentFiles, type ContentPod } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
 import type { Sources } from './resolved.ts';
 
 /** For a pod with a group the file is its owner's alone, and the group's by the group's own bits (as the kubelet). */
 const GROUPED_TOKEN_MODE = 0o600;
 
-type ProjectingPod = Pick<Pod, 'reference' | 'fsGroup'>;
+type ProjectingPod = ContentPod & Pick<Pod, 'fsGroup'>;
 
 /**
  * Whole or not at all: what keeps one source from being there, by `reference-missing` or `token-missing`, keeps all of
@@ -44,7 +44,7 @@ function filesOf(sources: Sources, pod: ProjectingPod, projection: Projection): 
   switch (projection.kind) {
     case 'secret':
     case 'config-map':
-      return contentFiles(sources.desired, pod.reference.namespace, projection);
+      return contentFiles(sources.desired, pod, projection);
     case 'downward-api':
       return ok(downwardFiles(projection, sources.allocatable));
     case 'service-account-token':

@@ -2,10 +2,10 @@
 import { ok, type Result } from '../../mount/failure.ts';
 import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, IMAGE_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
-import { type ContentFiles, contentFiles } from './content-files.ts';
+import { type ContentFiles, contentFiles, type ContentPod } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
 import { withMountPoints } from './mount-points.ts';
-import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
+import type { Pod, PodVolume, PodVolumeSource, Stamped } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
@@ -15,9 +15,9 @@ import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
 /** A failure freezes the pod; what only keeps the volume from climbing is `blocked`. */
-export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Result<Resolved> {
+export function resolveVolume(sources: Sources, pod: Stamped<Pod>, volume: PodVolume): Result<Resolved> {
   const { source, name } = volume;
-  const { uid, namespace } = pod.reference;
+  const { uid } = pod.reference;
   switch (source.kind) {
     case 'unsupported':
       return refuse('kind-unsupported', whyUnsupported(source.what));
@@ -49,11 +49,25 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     }
     case 'secret':
     case 'config-map':
-      return ok(withContent(pod, name, source.kind, contentFiles(sources.desired, namespace, source)));
+      return ok(
+        withContent(
+          pod,
+          name,
+          source.kind,
+          contentFiles(sources.desired, standing(sources, pod, volume, source.kind), source),
+        ),
+      );
     case 'downward-api':
       return ok(withContent(pod, name, source.kind, ok(downwardFiles(source, sources.allocatable))));
     case 'projected':
-      return ok(withContent(pod, name, source.kind, projectedFiles(sources, pod, source)));
+      return ok(
+        withContent(
+          pod,
+          name,
+          source.kind,
+          projectedFiles(sources, standing(sources, pod, volume, source.kind), source),
+        ),
+      );
   }
 }
 
@@ -65,6 +79,17 @@ function sizeIn(
   const ofNode = Number(allocatable.memory ?? 0n);
   if (medium !== 'memory' || ofNode === 0) return sizeLimitBytes;
   return sizeLimitBytes > 0 && sizeLimitBytes < ofNode ? sizeLimitBytes : ofNode;
+}
+
+function standing<P extends Stamped<Pod>>(
+  { options }: Pick<Sources, 'options'>,
+  pod: P,
+  { name }: PodVolume,
+  kind: ContentVolumeSpec['kind'],
+): P & ContentPod {
+  const { uid } = pod.reference;
+  const id = podVolumeId(CONTENT_PLUGIN[kind], uid, name);
+  return { ...pod, hasVolume: options.hasMounted?.(id, uid) === true };
 }
 
 function withContent(

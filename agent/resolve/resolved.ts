@@ -3,7 +3,7 @@ import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { NodeResources } from '../../kubernetes/fields/node-resource.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
-import type { VolumeSpec } from '../../plugins/volume.ts';
+import type { PodUid, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Bindings } from '../../kubernetes/binding/bind-claim.ts';
 import type { TokenAnswer, TokenSource } from '../source/token-source.ts';
@@ -28,6 +28,8 @@ export interface ResolveOptions {
   readonly attachment: 'called' | 'granted';
   /** The machine has SELinux enabled; permissive counts. */
   readonly seLinux: boolean;
+  /** The pod was told of the volume, or may have been, and has it mounted; by default it has not. */
+  readonly hasMounted?: (volume: VolumeId, pod: PodUid) => boolean;
 }
 
 /** What a resolution may look at. */

@@ -40,6 +40,11 @@ export interface DesiredObjects {
   readonly unknownOrigins: ReadonlySet<string>;
   /** One of those of which nothing was ever known, and will be in a moment: what is missing may be in it. */
   readonly awaited?: string | undefined;
+  /**
+   * By the origin of whoever may name something: one beside it, of the same source, that cannot be read and of which
+   * nothing was ever known. What is missing may be in it.
+   */
+  readonly unreadBeside: ReadonlyMap<string, string>;
   /** Pods of which it is not known what is wanted: nothing of theirs is taken down. */
   readonly frozenPods: ReadonlySet<PodUid>;
   /** Pods that a source shows, whatever it says of them, beside `pods`. */
@@ -72,6 +77,7 @@ interface Gathered {
   readonly unknownOrigins: Set<string>;
   readonly frozenPods: Set<PodUid>;
   readonly shownPods: Set<PodUid>;
+  readonly unreadBeside: Map<string, string>;
   awaited: string | undefined;
 }
 
@@ -102,6 +108,7 @@ export function* assembleDesiredObjects(
     unknownOrigins: new Set(),
     frozenPods: new Set(),
     shownPods: new Set(),
+    unreadBeside: new Map(),
     awaited: undefined,
   };
   let objects = 0;
@@ -133,6 +140,7 @@ export function* assembleDesiredObjects(
     rejected,
     unknownOrigins,
     awaited: gathered.awaited,
+    unreadBeside: gathered.unreadBeside,
     frozenPods,
     shownPods,
     doubt: readings.find(({ doubt }) => doubt !== undefined)?.doubt,
@@ -152,8 +160,11 @@ function* addParts(
   objectsMax: number,
 ): Sliced<number> {
   let objects = objectsBefore;
-  for (const part of parts.toSorted((a, b) => compareText(a.name, b.name))) {
+  const sorted = parts.toSorted((a, b) => compareText(a.name, b.name));
+  const unread = sorted.find(({ isUnread, isAwaited }) => isUnread === true && isAwaited !== true);
+  for (const part of sorted) {
     yield;
+    if (unread !== undefined) gathered.unreadBeside.set(part.name, unread.name);
     for (const rejection of part.rejected) gathered.rejected.push(rejection);
     for (const pod of part.frozenPods) gathered.frozenPods.add(pod);
     for (const pod of part.shownPods ?? []) gathered.shownPods.add(pod);

@@ -35,6 +35,8 @@ export interface SourcePart {
   readonly unknown: boolean;
   /** Nothing of it was ever known, and what it says will be in a moment. */
   readonly isAwaited?: true;
+  /** Nothing of it was ever known, because it cannot be read. */
+  readonly isUnread?: boolean;
   /** Pods of which it is not known what is wanted. */
   readonly frozenPods: ReadonlySet<PodUid>;
   /**

@@ -127,8 +127,7 @@ function observeContent(
   if (looksCut(file, bytes.reveal()))
     return unknown(file, seen, 'it ends in the middle of what it said before');
   const next = believe({ ...file, seen }, seen);
-  const finished = file.good !== undefined || reading.finished;
-  if (!isOtherwise(file.known, next.known) && finished) return next;
+  if ((file.good !== undefined || reading.finished) && !isOtherwise(file.known, next.known)) return next;
   const waiting = wait({ ...file, seen }, next.known, listing);
   // Nothing is known of a new file until it has settled.
   return file.good === undefined ? awaited(waiting, UNFINISHED) : waiting;
@@ -225,8 +224,9 @@ const NEWLINE = 0x0a;
 
 function unknown(file: ManifestFile, seen: Seen, message: string): ManifestFile {
   const rejected: readonly Rejection[] = [{ origin: file.name, message }];
-  const { isAwaited: _, ...part } = file.part;
-  return { ...file, seen, pending: undefined, part: { ...part, rejected, unknown: true } };
+  const { isAwaited: _, ...rest } = file.part;
+  const part = { ...rest, rejected, unknown: true, isUnread: file.good === undefined };
+  return { ...file, seen, pending: undefined, part };
 }
 
 /** `next`: what is known once it is believed. */

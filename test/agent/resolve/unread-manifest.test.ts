@@ -16,7 +16,13 @@ const WEB = podYaml('web', { data: 'secret: {secretName: login, optional: true}'
 const SETTLED_MS = 2_000;
 
 /** The manifests of a machine as an agent finds them when it starts, and what it wants then. */
-async function node(prepare: (host: DirectoryHost) => void, ...others: readonly MemorySource[]) {
+async function node(
+  prepare: (host: DirectoryHost) => void,
+  {
+    others = [],
+    isNew = false,
+  }: { readonly others?: readonly MemorySource[]; readonly isNew?: boolean } = {},
+) {
   const host = new DirectoryHost();
   prepare(host);
   const directory = path('/etc/manifests');
@@ -26,7 +32,8 @@ async function node(prepare: (host: DirectoryHost) => void, ...others: readonly 
   const started = merged.start(EMPTY_NODE);
   await host.advance(SETTLED_MS);
   await started;
-  return { host, desired: () => wholly(desire(merged.current(), STAND_ALONE)) };
+  const options = { ...STAND_ALONE, hasMounted: () => !isNew };
+  return { host, desired: () => wholly(desire(merged.current(), options)) };
 }
 
 const BROKEN = 'kind: Secret\n  metadata: {\n';
@@ -37,7 +44,7 @@ function isFree(state: ReturnType<Awaited<ReturnType<typeof node>>['desired']>):
   return blocked === undefined && only(publications.values()).files !== undefined;
 }
 
-test('an optional secret may be in a manifest that could never be read, and is waited for', async () => {
+test('an optional secret may be in a manifest that could never be read: who has the volume keeps it', async () => {
   const ways: Readonly<Record<string, (host: DirectoryHost) => void>> = {
     broken: (host) => host.write('login.yaml', BROKEN),
     'too large': (host) => host.write('login.yaml', `# ${'x'.repeat(4 * 2 ** 20)}\n`),
@@ -59,7 +66,15 @@ test('an optional secret may be in a manifest that could never be read, and is w
   }
 });
 
-test('the pod comes up without it when the manifest is gone, or says that it has none', async () => {
+test('a new pod comes up without it: what has nothing to do with it may be broken for ever', async () => {
+  const prepare = (host: DirectoryHost): void => {
+    host.write('web.yaml', WEB);
+    host.write('login.yaml', BROKEN);
+  };
+  assert.ok(isFree((await node(prepare, { isNew: true })).desired()));
+});
+
+test('it counts as absent when the manifest is gone, or says that it has none', async () => {
   for (const mend of [
     (host: DirectoryHost) => host.remove('login.yaml'),
     (host: DirectoryHost) => host.write('login.yaml', configMapYaml('other', { a: 'b' })),
@@ -85,9 +100,8 @@ test('what a manifest said that is broken now is known, and the server of a clus
   await known.host.hint();
   await known.host.advance(SETTLED_MS);
   assert.ok(isFree(known.desired()));
-  const beside = await node(
-    (host) => host.write('login.yaml', BROKEN),
-    memorySource('server', { pods: WEB }),
-  );
+  const beside = await node((host) => host.write('login.yaml', BROKEN), {
+    others: [memorySource('server', { pods: WEB })],
+  });
   assert.ok(isFree(beside.desired()));
 });
