@@ -11,6 +11,7 @@ export const BUILD_VARIABLE = 'MOORING_TEST_BUILD';
 export const PROGRAM_ENTRIES = [
   'agent/main.ts',
   'plugins/loopfile/main.ts',
+  'test/agent/process/talking-program.ts',
   'test/broker-main.ts',
   'test/drive/broken-driver.ts',
   'test/hostile/fuse-server.ts',
