@@ -18,6 +18,7 @@ export interface AgentHost {
 export async function createAgentHost(
   { config, brokerCommand }: { readonly config: Config; readonly brokerCommand: readonly string[] },
   helpersDescriptor: number,
+  onLastWords?: (words: string) => void,
 ): Promise<AgentHost> {
   const remote = createGrpcRemote();
   // The watcher wants the host's timer and the host the watcher; nothing watches before both are there.
@@ -29,6 +30,7 @@ export async function createAgentHost(
     brokerCommand,
     brokerPrograms: BROKER_PROGRAMS,
     helpersDescriptor,
+    onLastWords,
     immutableMountPoints: config.immutableMountPoints,
     deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
   });

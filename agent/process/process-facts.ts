@@ -4,6 +4,7 @@ import { failErrno } from '../../mount/errno.ts';
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
+import { createLogOutput } from '../../mount/process/log-output.ts';
 import type { Config } from '../config/config.ts';
 import { DEFAULT_CONFIG_FILE } from '../config/setting.ts';
 
@@ -20,16 +21,16 @@ export function readConfigText(file: string | undefined): Result<string | undefi
 
 export async function createProcessLog({ format, level }: Config['log']): Promise<Log> {
   const { createLog } = await import('../../mount/process/journal-log.ts');
-  // A journal that is restarted breaks the pipe for a moment; lines may be lost, volumes are not.
-  process.stderr.on('error', () => {});
   const chosen = format === 'auto' ? (process.stderr.isTTY ? 'human' : 'json') : format;
-  return createLog({
+  const log: Log = createLog({
     format: chosen === 'human' ? 'human' : 'json',
     level,
     priorities: process.env['JOURNAL_STREAM'] !== undefined,
-    write: (line) => process.stderr.write(line),
+    // As an error it is told at every level.
+    write: createLogOutput((lines) => log.error('log lines dropped', { lines })),
     wallMs: () => Date.now(),
   });
+  return log;
 }
 
 /** A descriptor for brokers that are to hold no lock. */

@@ -89,7 +89,9 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const helpers = await waitForHelpers(layout.helpersLock);
   if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
   if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
-  const hosted = await createAgentHost(launch, helpers.value.descriptor);
+  const hosted = await createAgentHost(launch, helpers.value.descriptor, (words) =>
+    log.warn('helper gone with a word', { words }),
+  );
   const slowStart = tellSlowStart({ host: hosted.host, log });
   try {
     return await begin(launch, hosted, slowStart);

@@ -22,6 +22,11 @@ export interface BrokerStart {
   readonly words?: readonly string[] | undefined;
   /** How large its JavaScript heap may be; it dies of SIGABRT when it needs more. */
   readonly heapMbMax?: number;
+  /**
+   * Told what it said on standard error, or the end of that, when it is gone. Without it, standard error is inherited:
+   * each such child makes a pipe or socket blocking when it starts, for this process, too.
+   */
+  readonly onLastWords?: ((words: string) => void) | undefined;
 }
 
 export interface BrokerEvents {
@@ -63,6 +68,8 @@ const BROKER_ENVIRONMENT = {
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
 const FROM_STANDARD_INPUT = ['--input-type=module', '-'] as const;
 const HEAP_MB_MAX = 128;
+/** The end of a trace tells what it was; before it Node.js prints the line of a bundle, which may be all of it. */
+const LAST_WORDS_BYTES_MAX = 1_024;
 
 /** Starts a child; failing to start is an end like any other. */
 export function startBroker(kind: BrokerKind, start: BrokerStart, events: BrokerEvents): BrokerProcess {
@@ -86,6 +93,8 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
     else events.onSettled(said.id, said.result);
   });
   watchEnd(child, lifeline, events);
+  const said = (stdio?.[2] ?? null) as Socket | null;
+  if (said !== null && start.onLastWords !== undefined) keepLastWords(said, start.onLastWords);
   const broker: BrokerProcess = {
     pid: child.pid,
     send: (message) => {
@@ -122,7 +131,7 @@ function spawnBroker(
         program === undefined ? 'ignore' : 'pipe',
         'ignore',
         // A parser that runs out of memory says what it was doing: with a secret, it may be.
-        kind === 'parser' ? 'ignore' : 'inherit',
+        kind === 'parser' ? 'ignore' : start.onLastWords === undefined ? 'inherit' : 'pipe',
         'ipc',
         kind === 'parser' ? 'ignore' : 'pipe',
         start.helpersDescriptor ?? 'ignore',
@@ -145,6 +154,18 @@ const NEVER_STARTED: BrokerProcess = {
 function tellNeverStarted({ onDeath, onEnded }: Pick<BrokerEvents, 'onDeath' | 'onEnded'>): void {
   onDeath?.(null);
   onEnded();
+}
+
+function keepLastWords(said: Socket, tell: (words: string) => void): void {
+  let words = Buffer.alloc(0);
+  said.unref();
+  said.on('error', () => {});
+  said.on('data', (chunk: Buffer) => {
+    words = Buffer.from(Buffer.concat([words, chunk]).subarray(-LAST_WORDS_BYTES_MAX));
+  });
+  said.once('close', () => {
+    if (words.length > 0) tell(words.toString('utf8'));
+  });
 }
 
 function hold(child: ChildProcess, lifeline: Socket | null, keep: boolean): void {

@@ -13,6 +13,8 @@ export interface HostBrokersParts {
   readonly immutableMountPoints?: boolean | undefined;
   /** The lock of waitForHelpers, which every broker and tool then holds. */
   readonly helpersDescriptor?: number;
+  /** What a broker said on standard error that is gone; without it they write to that of this process. */
+  readonly onLastWords?: ((words: string) => void) | undefined;
 }
 
 export interface HostBrokers {
@@ -45,9 +47,9 @@ const PROBE_BROKERS_MAX = 16;
 const MEASURE_BROKERS_MAX = 16;
 
 export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadlines): HostBrokers {
-  const { brokerCommand: command, brokerPrograms: programs, helpersDescriptor } = parts;
+  const { brokerCommand: command, brokerPrograms: programs, helpersDescriptor, onLastWords } = parts;
   const words = parts.immutableMountPoints === true ? [IMMUTABLE_MOUNT_POINTS] : [];
-  const start = { command, programs, helpersDescriptor };
+  const start = { command, programs, helpersDescriptor, onLastWords };
   const pathStart = { ...start, words };
   const patient = { ...pathStart, waitsForEver: true, idleBrokersMin: 0 };
   const tools = createToolBroker(start);

@@ -39,6 +39,8 @@ export interface LinuxHostParts {
   readonly walkLookMs?: number;
   /** The lock of waitForHelpers, which every broker and tool then holds. */
   readonly helpersDescriptor?: number;
+  /** What a broker said on standard error that is gone; without it they write to that of this process. */
+  readonly onLastWords?: ((words: string) => void) | undefined;
 }
 
 export interface LinuxHost extends Host {

@@ -93,6 +93,8 @@ function signsOf(id: number): (seen: number) => void {
 function serveTools(run: typeof runTool | undefined): void {
   assert(run !== undefined, 'this program can run tools');
   let running = 0;
+  // When the agent has gone nobody reads what Node.js warns of: that must not end the broker, and by it a tool.
+  process.stderr.on('error', () => {});
   process.on('disconnect', () => {
     if (running === 0) process.exit(0);
   });

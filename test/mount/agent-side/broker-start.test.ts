@@ -15,7 +15,7 @@ async function beginning(command: readonly string[]): Promise<readonly string[]>
   await new Promise<void>((resolve) => {
     const broker: BrokerProcess = startBroker(
       'path',
-      { command },
+      { command, onLastWords: (words) => seen.push(words) },
       {
         onReady: () => seen.push('ready'),
         onSettled: () => seen.push('settled'),
@@ -93,4 +93,15 @@ test('who calls where no broker can be started is told so, and has changed nothi
       ['broker-lost', 'none'],
     ],
   );
+});
+
+test('of what a broker said as it died the end is told, once', async () => {
+  const program =
+    "process.stderr.write('x'.repeat(100_000) + '\\nError: it broke\\n', () => process.exit(1))";
+  const words = await new Promise<string>((resolve) => {
+    const command = [process.execPath, '--eval', program];
+    const events = { onReady: () => {}, onSettled: () => {}, onEnded: () => {} };
+    startBroker('path', { command, onLastWords: resolve }, events).keepAgentAlive(true);
+  });
+  assert.equal(words, `${'x'.repeat(1_007)}\nError: it broke\n`);
 });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, unlinkSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import type { Result } from '../../../mount/failure.ts';
@@ -98,4 +100,30 @@ test('after closing no tool is run, and the broker is gone', async (t) => {
   await tools.close();
   assert.deepEqual(tools.pids(), []);
   assert.deepEqual(verdict(await tools.run(run('true'))), ['broker-lost', 'none']);
+});
+
+test('a tool is brought to its end by a broker that has something to say when its agent has gone', async (t) => {
+  const scratch = scratchDirectory(t);
+  const [begun, told, done] = ['begun', 'told', 'done'].map((name) => below(scratch, name));
+  // The writer is called back before the error of the stream is heard; what is set down a turn later was survived.
+  const tell = `import { writeFileSync } from 'node:fs';
+    const survived = () => setImmediate(() => writeFileSync('${told}', ''));
+    process.on('disconnect', () => process.stderr.write('late', survived));`;
+  const [node = '', ...rest] = BROKER_COMMAND;
+  const hook = `data:text/javascript,${encodeURIComponent(tell)}`;
+  const broker = spawn(node, ['--import', hook, ...rest, 'tool'], {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc', 'ignore', 'ignore'],
+    serialization: 'advanced',
+  });
+  t.after(() => broker.kill('SIGKILL'));
+  const ended = once(broker, 'exit');
+  await once(broker, 'message');
+  const wait = `while kill -0 ${broker.pid} && ! [ -e ${told} ]; do sleep 0.05; done`;
+  const script = `touch ${begun}; ${wait}; echo said && touch ${done}`;
+  broker.send({ kind: 'tool', id: 1, request: run('sh', '-c', script) });
+  await until('the tool runs', () => begun !== undefined && existsSync(begun));
+  broker.stderr?.destroy();
+  broker.disconnect();
+  assert.deepEqual(await ended, [0, null]);
+  assert.ok(done !== undefined && existsSync(done));
 });
