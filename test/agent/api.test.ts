@@ -326,6 +326,25 @@ test('what somebody puts in the place of the socket is his while he answers, and
   assert.equal(logged.length, 2);
 });
 
+test('what another process has put in the place of the socket outlives our end', async () => {
+  await listening();
+  rmSync(socket);
+  const other = createServer().listen(socket);
+  await once(other, 'listening');
+  await servers.pop()?.close();
+  const isLeft = existsSync(socket);
+  other.close();
+  await once(other, 'close');
+  assert(isLeft);
+});
+
+test('a directory of the socket whose removal nobody tells is made anew all the same', async () => {
+  const timer: typeof CLOCK.timer = (delayMs, fire) => CLOCK.timer(delayMs / 1_000, fire);
+  await listening({ clock: { ...CLOCK, timer } });
+  rmSync(join(folder, 'run'), { recursive: true });
+  await until('the socket is there', () => existsSync(socket), { waitMsMax: 5_000 });
+});
+
 test('a file that is no socket is left alone', async () => {
   mkdirSync(join(folder, 'run'));
   writeFileSync(socket, 'data');
