@@ -1,12 +1,12 @@
 /** The API: HTTP over a unix socket that only root can open. docs/API.md describes it. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Result } from '../../mount/failure.ts';
+import { done, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type ApiAnswer, JSON_CONTENT_TYPE, jsonText, refusal } from './api-answer.ts';
 import { type ChangesParts, createChanges } from './api-changes.ts';
 import { ApiRoutes, type ApiRoutesParts } from './api-routes.ts';
-import { identifySocket, listenOnSocket } from './api-socket.ts';
+import { identifySocket, listenOnSocket, removeSocket } from './api-socket.ts';
 import { createSocketKeeper } from './socket-keeper.ts';
 
 export interface ApiServerParts extends ChangesParts, ApiRoutesParts {
@@ -18,7 +18,7 @@ export interface ApiServerParts extends ChangesParts, ApiRoutesParts {
 export interface ApiServer {
   /** Settles when the socket can be connected to, or with the reason why not. */
   listen(): Promise<Result<void>>;
-  /** Answers who waits, closes all connections and removes the socket. */
+  /** Answers who waits, closes all connections and removes the socket, if it is ours. */
   close(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
   }
 
   const tellError = (error: Error): void => parts.log.error('status API', { error: String(error) });
-  async function listen(): Promise<Result<void>> {
+  async function listen(): Promise<Result<string>> {
     // What is wrong with the socket is the answer.
     server.off('error', tellError);
     const bound = await listenOnSocket(server, parts.socket);
@@ -72,12 +72,15 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
   return {
     async listen() {
       const bound = await listen();
-      if (bound.ok) await keeper.begin();
-      return bound;
+      if (!bound.ok) return bound;
+      keeper.begin(bound.value);
+      return done;
     },
     async close() {
       changes.close();
-      await keeper.end();
+      // Before it is closed: as long as it is open no other socket gets its inode.
+      const ours = await keeper.end();
+      if (ours !== undefined) await removeSocket(parts.socket, ours);
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();

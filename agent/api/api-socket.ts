@@ -1,32 +1,46 @@
 /** The unix socket of the API: where it may be, and that only root can open it. */
-import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
+import { chmod, link, lstat, mkdir, unlink } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { connect } from 'node:net';
-import { done, fail, type FailureCode, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, parentOf } from '../../mount/host.ts';
+import { done, fail, type FailureCode, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, nameIn, parentOf } from '../../mount/host.ts';
 import { printable } from '../../mount/text/printable.ts';
 import { SOCKET_PATH_BYTES_MAX } from '../config/setting.ts';
 
 const PROBE_TIMEOUT_MS = 1_000;
 
-/** Settles when the socket can be connected to, or with the reason why not. */
-export async function listenOnSocket(server: Server, socket: AbsolutePath): Promise<Result<void>> {
+/** Settles when the socket can be connected to, with what `identifySocket` says of it, or with the reason why not. */
+export async function listenOnSocket(server: Server, socket: AbsolutePath): Promise<Result<string>> {
   const ready = await prepare(socket);
   if (!ready.ok) return ready;
-  // Whose socket was deleted still listens on it. Its end deletes what is at the path, so it comes before the new one.
+  // Whose socket was deleted still listens on it.
   if (server.listening) server.close();
   return bind(server, socket);
+}
+
+/** Removes the socket where it is still the one that `ours` names: who has put his own there keeps it. */
+export async function removeSocket(socket: AbsolutePath, ours: string): Promise<void> {
+  if ((await identifySocket(socket)) !== ours) return;
+  try {
+    await unlink(socket);
+  } catch {
+    // Nobody answers on it any more: the next agent takes it over.
+  }
 }
 
 /** Tells what is at the path from whatever is put in its place; undefined: nothing is there, or it cannot be seen. */
 export async function identifySocket(socket: AbsolutePath): Promise<string | undefined> {
   try {
     const { dev, ino } = await lstat(socket);
-    return `${dev} ${ino}`;
+    return identity(dev, ino);
   } catch (error) {
     if (codeOf(error) === '') throw error;
     return undefined;
   }
+}
+
+function identity(device: number, inode: number): string {
+  return `${device} ${inode}`;
 }
 
 /** The path is free, or taken by a socket that nobody answers on, which is removed. */
@@ -86,26 +100,44 @@ function isAnswered(socket: string): Promise<boolean> {
 
 const SOCKET_MODE = 0o600;
 
-/** Assumes a umask of 077 (main sets it), so that the socket is closed to others from its first moment. */
-async function bind(server: Server, socket: AbsolutePath): Promise<Result<void>> {
+/**
+ * Binds beside the path and links it there. Because: libuv unlinks at its end what is at the path that it bound,
+ * whoever has put it there since; and a link replaces nobody's. Assumes a umask of 077 (main sets it).
+ */
+async function bind(server: Server, socket: AbsolutePath): Promise<Result<string>> {
+  const bound = besideOf(socket);
+  try {
+    await unlink(bound);
+  } catch {
+    // Only an agent that was killed at this very moment has left one.
+  }
   const error = await new Promise<Error | undefined>((resolve) => {
     server.once('error', resolve);
-    server.listen({ path: socket }, () => {
+    server.listen({ path: bound }, () => {
       server.off('error', resolve);
       resolve(undefined);
     });
   });
   if (error !== undefined) return refuseError(`socket ${socket}`, error);
   try {
-    await chmod(socket, SOCKET_MODE);
-    return done;
+    await chmod(bound, SOCKET_MODE);
+    const { dev, ino } = await lstat(bound);
+    await link(bound, socket);
+    await unlink(bound);
+    return ok(identity(dev, ino));
   } catch (failure) {
     server.close();
     return refuseError(`socket ${socket}`, failure);
   }
 }
 
-function refuse(code: FailureCode, message: string): Result<void> {
+/** Our own name in the same directory, no longer than the socket's: the kernel takes no longer one. */
+function besideOf(socket: AbsolutePath): string {
+  const name = `~${process.pid}`.slice(0, Buffer.byteLength(nameIn(socket)));
+  return `${parentOf(socket)}/${name}`;
+}
+
+function refuse(code: FailureCode, message: string): Result<never> {
   return fail({ code, message, effect: 'none' });
 }
 
@@ -117,10 +149,11 @@ const ERROR_CODES: Readonly<Record<string, FailureCode>> = {
   ENOENT: 'path-missing',
   ENOTDIR: 'path-wrong-kind',
   EADDRINUSE: 'path-wrong-kind',
+  EEXIST: 'path-wrong-kind',
   ELOOP: 'path-unsafe',
 };
 
-function refuseError(what: string, error: unknown): Result<void> {
+function refuseError(what: string, error: unknown): Result<never> {
   const code = codeOf(error);
   return refuse(
     ERROR_CODES[code] ?? 'input-output',

@@ -11,19 +11,21 @@ export interface SocketKeeperParts {
   readonly log: Log;
   /** What is at the path; undefined: nothing. */
   readonly identify: () => Promise<string | undefined>;
-  /** Listens at the path, where that is free or nobody answers. */
-  readonly listen: () => Promise<Result<void>>;
+  /** Listens at the path, where that is free or nobody answers; what `identify` says of it from then on. */
+  readonly listen: () => Promise<Result<string>>;
 }
 
 export interface SocketKeeper {
-  /** From now on, when the socket is there. */
-  begin(): Promise<void>;
-  /** Settles when it is not made any more. */
-  end(): Promise<void>;
+  /** From now on, when the socket is there: `made` is what `listen` has said. */
+  begin(made: string): void;
+  /** Settles when it is not made any more, with what of ours may be at the path. */
+  end(): Promise<string | undefined>;
 }
 
 /** Whoever deletes it again and again is not followed faster than that. */
 const REST_MS = 1_000;
+/** A directory that is removed again before it is watched again is told to nobody. */
+const UNTOLD_LOOK_MS = 30_000;
 const RETRY_LIMITS = { firstMs: 2_000, maxMs: 60_000 };
 
 /** Guarantees: what another process answers on is never replaced. That no other agent has our root, the lock says. */
@@ -37,6 +39,7 @@ export function createSocketKeeper(parts: SocketKeeperParts): SocketKeeper {
   let isEnded = false;
   let underWay = Promise.resolve();
   let cancelLook: Cancel = () => {};
+  let cancelUntoldLook: Cancel = () => {};
   let cancelWatch: Cancel = () => {};
 
   function lookIn(delayMs: number): void {
@@ -47,13 +50,20 @@ export function createSocketKeeper(parts: SocketKeeperParts): SocketKeeper {
     });
   }
 
+  function lookUntold(): void {
+    cancelUntoldLook = clock.timer(UNTOLD_LOOK_MS, () => {
+      lookIn(0);
+      lookUntold();
+    });
+  }
+
   async function look(): Promise<void> {
     const found = await identify();
     if (isEnded || (found !== undefined && found === ours)) return;
     const listening = await listen();
     restsUntilMs = clock.nowMs() + REST_MS;
     if (listening.ok) {
-      ours = await identify();
+      ours = listening.value;
       retries.reset();
       lastComplaint = undefined;
       log.warn('socket of the API was gone, and is there again', { socket });
@@ -66,19 +76,22 @@ export function createSocketKeeper(parts: SocketKeeperParts): SocketKeeper {
   }
 
   return {
-    async begin() {
-      ours = await identify();
+    begin(made) {
+      ours = made;
       cancelWatch = watch(
         parentOf(socket),
         () => lookIn(0),
         (changed) => changed === name,
       );
+      lookUntold();
     },
-    end() {
+    async end() {
       isEnded = true;
       cancelWatch();
+      cancelUntoldLook();
       cancelLook();
-      return underWay;
+      await underWay;
+      return ours;
     },
   };
 }
