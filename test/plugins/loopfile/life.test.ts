@@ -6,6 +6,7 @@ import {
   openSync,
   readFileSync,
   statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
   closeSync,
@@ -101,6 +102,21 @@ describe('a loopfile volume', { skip }, () => {
       assert.equal(existsSync(volume.directory), false);
     });
   }
+
+  test('is served as large as it is where its file system cannot be grown', async () => {
+    const volume = await createVolume(world, 'ungrown', { fsType: 'ext4' });
+    // Blocks of 1 KiB with numbers of 32 bits end at 4 TiB.
+    world.run('mkfs.ext4', '-q', '-F', '-b', '1024', '-O', '^64bit', volume.data);
+    truncateSync(volume.data, 5 * 1024 * 1024 * MEBIBYTE);
+    assertOk(await volume.stage());
+    assertOk(await volume.publish());
+    assert.ok((await volume.totalBytes()) < 64 * MEBIBYTE);
+    writeFileSync(world.inside(join(volume.target, 'kept')), 'content');
+    assert.match(driver.log(), /"event":"file system not grown".*resize2fs ended with 1: .*32 bits/);
+    assertOk(await volume.unpublish());
+    assertOk(await volume.unstage());
+    assertOk(await volume.remove());
+  });
 
   test('is a block device when asked to be one', async () => {
     const volume = await createVolume(world, 'block', { kind: 'block', mode: 'SINGLE_NODE_MULTI_WRITER' });
