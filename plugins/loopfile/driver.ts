@@ -71,7 +71,7 @@ async function serve(options: DriverOptions, servers: GrpcServer[]): Promise<voi
   const { pool, endpoint, registry, nodeId, name, attach, defaultFs, bootId, report } = options;
   const locks = createVolumeLocks();
   const topologyKey = `topology.${name}/node`;
-  const staging = createStaging(pool, bootId);
+  const staging = createStaging(pool, bootId, report);
   const publishing = createPublishing(pool, staging);
   const node = createNodeService({ nodeId, topologyKey, attach, pool, staging, publishing, locks });
   const controller = createControllerService({ nodeId, topologyKey, attach, defaultFs, pool, locks });

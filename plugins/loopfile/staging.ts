@@ -1,5 +1,4 @@
 /** Stage: a volume's file system at one place of the node, or its block device. Unstage: nothing of it left. */
-import { growsMounted } from '../../mount/device/file-system-tools.ts';
 import { lstat } from 'node:fs/promises';
 import { isUnclaimed, proveBlank } from './device/blank-proof.ts';
 import { type Access, isReadOnly, isSameAccess } from './device/capability.ts';
@@ -7,7 +6,7 @@ import {
   bytesMin,
   checkFileSystem,
   type FsType,
-  growMounted,
+  growAfterMount,
   growUnmounted,
   makeFileSystem,
   mountOptions,
@@ -21,6 +20,7 @@ import {
   refreshLoopDevice,
   setReadOnly,
 } from './device/loop-device.ts';
+import type { Report } from './events.ts';
 import { isMountedAt, isMountOf, mountFileSystem, readMounts, topmost, unmount } from './device/mounts.ts';
 import type { Pool, Volume } from './pool/pool.ts';
 import { status, unlessAbsent } from './device/status.ts';
@@ -39,17 +39,19 @@ export interface Staging {
   find(volume: Volume): Promise<StagedVolume | undefined>;
 }
 
-export function createStaging(pool: Pool, bootId: string): Staging {
-  return new PoolStaging(pool, bootId);
+export function createStaging(pool: Pool, bootId: string, report: Report): Staging {
+  return new PoolStaging(pool, bootId, report);
 }
 
 class PoolStaging implements Staging {
   readonly #pool: Pool;
   readonly #bootId: string;
+  readonly #report: Report;
 
-  constructor(pool: Pool, bootId: string) {
+  constructor(pool: Pool, bootId: string, report: Report) {
     this.#pool = pool;
     this.#bootId = bootId;
+    this.#report = report;
   }
 
   async find(volume: Volume): Promise<StagedVolume | undefined> {
@@ -116,12 +118,16 @@ class PoolStaging implements Staging {
     const unclaimed = await isUnclaimed(device);
     if (unclaimed) await checkFileSystem(device, fsType);
     // The volume may have grown while it was not staged, or while a mounted file system could not.
-    if (unclaimed && !isReadOnly(access)) await growUnmounted(device, fsType);
+    const isGrowing = !isReadOnly(access);
+    const before = isGrowing && unclaimed ? await growUnmounted(device, fsType) : undefined;
     await this.#pool.save({ ...volume.record, fsType, content: { state: 'used' } });
     const readOnly = access.mode === 'SINGLE_NODE_READER_ONLY' ? ['ro'] : [];
     const options = mountOptions(fsType, [...access.options, ...readOnly]);
     await mountFileSystem({ device, target: path, fsType, options });
-    if (growsMounted(fsType) && !isReadOnly(access)) await growMounted(device, fsType, path);
+    const ungrown = before ?? (isGrowing ? await growAfterMount(device, fsType, path) : undefined);
+    // What cannot be grown, and is whole, is served as large as it is.
+    if (ungrown !== undefined)
+      this.#report('file system not grown', { volume: volume.record.id, message: ungrown });
   }
 
   /**

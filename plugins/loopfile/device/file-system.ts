@@ -74,30 +74,49 @@ async function repair(device: LoopDevice, flags: readonly string[]): Promise<voi
 
 const GROW_MS = 10 * 60_000;
 
+/** The answer: why it is no larger than before. */
+async function grow(device: LoopDevice, fsType: FsType, mountPoint: string): Promise<string | undefined> {
+  const [tool, ...argv] = growCall(fsType, device.path, mountPoint);
+  const { exitCode, complaint } = await ask(tool, argv, GROW_MS);
+  return exitCode === 0 ? undefined : `${tool} ended with ${exitCode}: ${complaint}`;
+}
+
 /**
  * Grows a mounted file system to the size of its device; a file system of full size stays as it is.
  * FAILED_PRECONDITION (CSI: not while it is staged) when the kernel allows it only to processes with a capability that
  * this one lacks: then it grows when it is staged next.
  */
 export async function growMounted(device: LoopDevice, fsType: FsType, mountPoint: string): Promise<void> {
-  const [tool, ...argv] = growCall(fsType, device.path, mountPoint);
-  const { exitCode, complaint } = await ask(tool, argv, GROW_MS);
-  if (exitCode === 0) return;
+  const refused = await grow(device, fsType, mountPoint);
+  if (refused === undefined) return;
   if (fsType === 'ext4' && !(await maySetResources())) {
     const because = 'growing a mounted ext4 needs CAP_SYS_RESOURCE, which this driver was not given';
-    throw status('FAILED_PRECONDITION', `${because}; it grows when it is staged next (${complaint})`);
+    throw status('FAILED_PRECONDITION', `${because}; it grows when it is staged next (${refused})`);
   }
-  throw status('INTERNAL', `${tool} ended with ${exitCode}: ${complaint}`);
+  throw status('INTERNAL', refused);
 }
 
-/** Grows before the mount what can, on a device that nobody has mounted. resize2fs itself knows a full size. */
-export async function growUnmounted(device: LoopDevice, fsType: FsType): Promise<void> {
-  if (growsMounted(fsType)) return;
-  const [tool, ...argv] = growCall(fsType, device.path, '');
-  if ((await ask(tool, argv, GROW_MS)).exitCode === 0) return;
+/** Grows right after the mount what cannot before it. The answer: why it is no larger, and whole all the same. */
+export async function growAfterMount(
+  device: LoopDevice,
+  fsType: FsType,
+  mountPoint: string,
+): Promise<string | undefined> {
+  return growsMounted(fsType) ? grow(device, fsType, mountPoint) : undefined;
+}
+
+/**
+ * Grows before the mount what can, on a device that nobody has mounted. resize2fs itself knows a full size. The answer:
+ * why it is no larger, and whole all the same.
+ */
+export async function growUnmounted(device: LoopDevice, fsType: FsType): Promise<string | undefined> {
+  if (growsMounted(fsType) || (await grow(device, fsType, '')) === undefined) return undefined;
   // resize2fs(8) moves nothing before a full check that is younger than the last mount.
   await repair(device, ['-f']);
-  await run(tool, argv, GROW_MS);
+  const refused = await grow(device, fsType, '');
+  // Refused half way it may be broken.
+  if (refused !== undefined) await repair(device, []);
+  return refused;
 }
 
 /** CAP_SYS_RESOURCE in linux/capability.h; ext4's resize ioctls ask for it (fs/ext4/ioctl.c, ext4_resize_begin). */
