@@ -349,6 +349,8 @@ test('while nothing comes through all that was wanted stays wanted, and it says 
   await clock.go(60 * MINUTE_MS);
   assert.deepEqual(shown(), ['Node n1', 'Pod default/web']);
   assert.equal(source.current().doubt?.code, 'source-unreadable');
+  // It is told beside the name of the source.
+  assert(!source.current().doubt?.message.includes(source.name));
   assert.equal(source.current().report?.cluster?.state, 'broken');
   assert.deepEqual(
     source.current().parts.map(({ unknown }) => unknown),
