@@ -72,7 +72,7 @@ function clusterRemark({ server, state, since, message }: ClusterStatus): Remark
   const why = message ?? '';
   if (state === 'connecting')
     return { text: `The cluster at ${server} has not been read yet: ${why}`, colour: 'yellow' };
-  const text = `The cluster cannot be followed since ${since}, what it said last counts: ${why}`;
+  const text = `The cluster at ${server} cannot be followed since ${since}, what it said last counts: ${why}`;
   return { text, colour: 'red' };
 }
 

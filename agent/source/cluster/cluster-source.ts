@@ -238,9 +238,13 @@ class ClusterSource implements ObjectsSource {
     const troubles = this.#reflections().flatMap((one) => this.#troubleOf(one, nowMs, isHeard));
     const [trouble] = troubles;
     if (trouble !== undefined)
-      return { code: 'source-unreadable', message: `${this.name}: ${trouble}`, effect: 'none' };
+      return {
+        code: 'source-unreadable',
+        message: `the API server cannot be asked: ${trouble}`,
+        effect: 'none',
+      };
     if (!isHeard || (this.#nodes()?.size ?? 0) > 0) return undefined;
-    const message = `${this.name} has no Node ${nodeName}: make it, or let node_name be the name of one that is there`;
+    const message = `the cluster has no Node ${nodeName}: make it, or let node_name be the name of one that is there`;
     return { code: 'source-unreadable', message, effect: 'none', blocker: `Node ${nodeName}` };
   }
 

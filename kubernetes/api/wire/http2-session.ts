@@ -54,18 +54,18 @@ export function openSession(parts: SessionParts): Promise<ApiResult<ApiSession>>
       return resolve(apiFail('unauthenticated', `the client certificate cannot be used: ${codeOf(error)}`));
     }
     const cancelTimer = clock.timer(connectMsMax, () =>
-      settle(apiFail('unreachable', `${server}: no connection in ${connectMsMax} ms`)),
+      settle(apiFail('unreachable', `no connection in ${connectMsMax} ms`)),
     );
     const settle = (result: ApiResult<ApiSession>): void => {
       cancelTimer();
       if (!result.ok) session.destroy();
       resolve(result);
     };
-    session.on('error', (error) => settle(apiFail('unreachable', `${server}: ${codeOf(error)}`)));
-    session.on('close', () => settle(apiFail('unreachable', `${server}: the connection was closed`)));
+    session.on('error', (error) => settle(apiFail('unreachable', `no connection: ${codeOf(error)}`)));
+    session.on('close', () => settle(apiFail('unreachable', 'the connection was closed')));
     session.on('connect', () => {
       if (session.alpnProtocol !== 'h2')
-        settle(apiFail('unreachable', `${server} does not speak HTTP/2, which is needed`));
+        settle(apiFail('unreachable', 'the server does not speak HTTP/2, which is needed'));
     });
     session.once('remoteSettings', () => settle({ ok: true, value: new LiveSession(session, parts) }));
   });

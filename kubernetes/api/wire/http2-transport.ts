@@ -155,7 +155,7 @@ class Http2Transport implements ApiTransport {
       if (stream !== undefined) return { ok: true, value: stream };
       const added = await this.#add(purpose);
       if (!added.ok) return added;
-      if (added.value.isOver()) return apiFail('unreachable', `${this.server}: the connection was closed`);
+      if (added.value.isOver()) return apiFail('unreachable', 'the connection was closed');
       connection = added.value.connection;
     }
   }
@@ -171,9 +171,9 @@ class Http2Transport implements ApiTransport {
 
   /** One at a time, for all who wait. */
   async #add(purpose: Purpose): Promise<ApiResult<ApiSession>> {
-    if (this.#isClosed) return apiFail('unreachable', `${this.server}: closed`);
+    if (this.#isClosed) return apiFail('unreachable', 'the connection was closed');
     if (this.#sessions[purpose].length >= SESSIONS_MAX[purpose])
-      return apiFail('busy', `${this.server}: all ${SESSIONS_MAX[purpose]} sessions are full`);
+      return apiFail('busy', `all ${SESSIONS_MAX[purpose]} sessions with the server are full`);
     return this.#opening[purpose] ?? this.#openSession(purpose);
   }
 
