@@ -3,15 +3,19 @@ import { test } from 'node:test';
 import { createClaimDesk } from '../../../../agent/claim/claim-desk.ts';
 import { createClusterSource } from '../../../../agent/source/cluster/cluster-source.ts';
 import { createNodeObject } from '../../../../agent/source/cluster/node-object.ts';
+import { volumeEvents } from '../../../../agent/event/volume-event.ts';
 import { createMergedSources } from '../../../../agent/source/merged-sources.ts';
 import type { NodeSight } from '../../../../agent/source/objects-source.ts';
 import { createRejectionLog } from '../../../../agent/source/rejection-log.ts';
 import { createVanishedHold } from '../../../../agent/source/vanished-hold.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
+import type { PublicationSpec } from '../../../../plugins/volume.ts';
+import { type ActualPublication, onTheGround, PRESENT } from '../../../../reconciler/model/actual-state.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
 import { ApiStore, type Json, refusal } from '../../../kubernetes/api/api-store.ts';
 import { handClock } from '../../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../../kubernetes/api/store-transport.ts';
+import * as node from '../../status-fixture.ts';
 import { podUid } from '../../manifests.ts';
 import { EMPTY_NODE } from '../../one-source.ts';
 
@@ -207,6 +211,30 @@ test('what is only being read is not logged as not taken; what the server denies
   store.put(PODS, pod('late', { configMap: { name: 'settings' } }));
   await clock.go(MINUTE_MS);
   assert.match(lines.join('\n'), /^not taken .*ConfigMap default\/settings.* is forbidden/);
+});
+
+test('after a restart nothing has failed to mount for a pod of which all volumes stand', async () => {
+  const { store, start, source } = world();
+  store.denied.add(SECRETS);
+  const running = podUid(String(uidOf(store.put(PODS, pod('web', { secret: { secretName: 'key' } })))));
+  await start();
+  const rejected = source.current().parts.flatMap((part) => part.rejected);
+  const saidWith = (...standing: readonly PublicationSpec[]): number => {
+    const known = onTheGround(node.DATA, { attach: false, stage: false, expand: false });
+    const places = standing.map((spec) => [
+      spec.key,
+      { spec, presence: PRESENT, generation: undefined, mount: undefined },
+    ]) as [PublicationSpec['key'], ActualPublication][];
+    const reconciler = {
+      actual: () => new Map([[node.DATA.id, { ...known, publications: new Map(places) }]]),
+      desired: () => node.desired([]),
+      obstacles: () => [],
+    };
+    return volumeEvents({ reconciler, desiredObjects: { pods: new Map(), rejected } }, source.name).length;
+  };
+  assert.equal(saidWith(), 1);
+  assert.equal(saidWith(node.publication({ ...node.WEB, uid: running }, 'v')), 0);
+  assert.equal(saidWith(node.publication(node.WEB, 'v')), 1);
 });
 
 test('a volume that is denied may be gone, and that is said beside the right', async () => {
