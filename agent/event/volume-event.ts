@@ -4,6 +4,7 @@ import { problemText } from '../../mount/text/problem-text.ts';
 import { isDevice, nameOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import type { PodUid, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { climbs } from '../../reconciler/model/operation.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { AgentView } from '../node/agent-view.ts';
 import type { Rejection, WaitingPod } from '../source/objects-source.ts';
@@ -47,7 +48,7 @@ export interface EventView {
   readonly desiredObjects: {
     /** By uid, and only where each pod is from. */
     readonly pods: ReadonlyMap<PodUid, { readonly origin: string }>;
-    readonly rejected: readonly Pick<Rejection, 'pod' | 'field' | 'message'>[];
+    readonly rejected: readonly Pick<Rejection, 'pod' | 'podVolumes' | 'field' | 'message'>[];
   };
 }
 
@@ -69,11 +70,21 @@ export function volumeEvents(view: EventView, origin: string): readonly VolumeEv
       return { ...said, subject: podSubject(pod), reason: 'FailedMount', sayAfterMs: FAILED_AFTER_MS };
     });
   const inTheWay = reconciler.obstacles().flatMap((obstacle) => eventsOf(obstacle, view, origin));
-  const asWhole = desiredObjects.rejected.flatMap(waitOf);
+  const asWhole = desiredObjects.rejected.filter((one) => !hasAll(one, reconciler.actual())).flatMap(waitOf);
   return [...unresolved, ...inTheWay, ...asWhole];
 }
 
-/** A pod that is not shown yet has no volumes here, and all of them wait. */
+/** As after a restart, while the server has not told of all that a running pod leads to. */
+function hasAll({ pod, podVolumes }: Pick<Rejection, 'pod' | 'podVolumes'>, actual: ActualState): boolean {
+  if (pod === undefined || podVolumes === undefined) return false;
+  const places = [...actual.values()].flatMap(({ publications }) => [...publications.values()]);
+  const standing = places.filter(
+    ({ spec, presence }) => spec.pod.uid === pod.uid && presence.kind === 'present',
+  );
+  return standing.length >= podVolumes;
+}
+
+/** What a pod that is not shown yet does not have here waits. */
 function waitOf(rejection: EventView['desiredObjects']['rejected'][number]): readonly VolumeEvent[] {
   const { pod } = rejection;
   if (pod === undefined) return [];

@@ -19,6 +19,8 @@ export interface Rejection {
   readonly attachment?: AttachmentSubject;
   /** The pod of a cluster that waits because of it: it has an object there, by which that is told. */
   readonly pod?: WaitingPod;
+  /** How many volumes it has; undefined: that cannot be read. */
+  readonly podVolumes?: number;
   /** It is being read, or is known in a moment, which ends in one way or another: nothing is the matter. */
   readonly isPassing?: true;
 }

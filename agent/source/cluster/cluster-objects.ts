@@ -134,7 +134,7 @@ class ObjectsOfCluster implements ClusterObjects {
     if (lacking === undefined) return true;
     growing.objects.delete(identityOf(pod));
     growing.frozenPods.add(pod.reference.uid);
-    const waiting = waitingPod(envelope);
+    const waiting = { ...waitingPod(envelope), podVolumes: pod.volumes.length };
     growing.rejected.push({ origin: this.#origin, subject: identityOf(pod), ...lacking, ...waiting });
     return false;
   }
