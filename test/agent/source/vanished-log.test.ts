@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HeldPods } from '../../../agent/source/vanished-hold.ts';
 import { createVanishedLog } from '../../../agent/source/vanished-log.ts';
+import { createManifestKeeper, reasonsOf } from '../../../agent/source/manifest-keeper.ts';
 import { createMassRemovalLog } from '../../../agent/source/mass-removal-log.ts';
 import type { DesiredObjects } from '../../../agent/source/desired-objects.ts';
 import type { PodReference, PodUid } from '../../../plugins/volume.ts';
@@ -24,7 +25,9 @@ function uids(names: string): ReadonlySet<PodUid> {
 
 /** The pods of the letters. */
 function podsOf(names: string): DesiredObjects['pods'] {
-  return new Map([...uids(names)].map((uid) => [uid, {}])) as unknown as DesiredObjects['pods'];
+  return new Map(
+    [...uids(names)].map((uid) => [uid, { reference: { uid } }]),
+  ) as unknown as DesiredObjects['pods'];
 }
 
 function reportsOf(names: string): DesiredObjects['reports'] {
@@ -51,6 +54,29 @@ test('most pods vanish, come back one after the other, and one is given up: one 
   note({ pods: podsOf('f'), reports: reportsOf('') });
   assert.deepEqual(lines.at(-1), ['vanished pods decided on', { back: 0, takenDown: 4 }]);
   assert.equal(lines.length, 4);
+});
+
+test('pods that vanish from the cluster are said to, and nobody is told of manifests or to forget them', () => {
+  const { log, lines } = recording();
+  const cluster = { server: 'https://k:6443', state: 'following', sinceMs: 1, message: '', pods: 6 } as const;
+  const reports = reportsOf('abcd').map((one) => ({
+    ...one,
+    cluster: { ...cluster, detachClock: undefined },
+  }));
+  createMassRemovalLog(log, clock).note({ pods: podsOf('abcdef'), reports });
+  assert.deepEqual(lines, [
+    ['most pods vanished from the cluster at once, kept for now', { vanished: 4, pods: 6, waitMs: 10_000 }],
+  ]);
+  const reasons = reasonsOf(
+    new Map(),
+    { reports, unknownOrigins: new Set() },
+    { ...clock, wallMs: () => 1_000 },
+  );
+  assert.equal(reasons.size, 4);
+  for (const { message } of reasons.values()) assert.doesNotMatch(message, /manifest|mooring forget/);
+  const desired = () => ({ pods: podsOf('abcdef'), reports });
+  const hold = { held: () => heldOf(''), forget: () => {} };
+  assert.deepEqual(createManifestKeeper({ sources: [], hold, desired }).missing(), []);
 });
 
 test('pods that are kept since a start end one after the other: one line for all of them', () => {

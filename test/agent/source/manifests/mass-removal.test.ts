@@ -21,8 +21,7 @@ test('most pods vanish at once: status, explain and the log say that they are ke
   const { vanishing } = status.sources;
   assert.deepEqual(vanishing?.pods, ['uid-a', 'uid-b', 'uid-c', 'uid-d']);
   assert.ok(vanishing.believedInMs <= 10_000);
-  const saying =
-    /manifests of 4 of 6 pods vanished at once.*kept for [0-9m]?s? ?.*more, in case that is a mistake/;
+  const saying = /4 of 6 pods vanished at once.*kept for [0-9m]?s? ?.*more, in case that is a mistake/;
   const look = { widthMax: undefined, colour: false, unicode: true };
   assert.match(statusText(status, { look, wide: false }), saying);
   const notesOf = (pod: string): readonly string[] => {
