@@ -39,7 +39,9 @@ export function createManifestKeeper({ sources, hold, desired }: ManifestKeeperP
       return fail({ code: 'reference-missing', message, effect: 'none' });
     },
     missing() {
-      const { pods, reports } = desired();
+      const { pods, reports: all } = desired();
+      // What a cluster does not show any more comes back or goes by itself.
+      const reports = all.filter(({ cluster }) => cluster === undefined);
       const leaving = [...(massRemovalIn({ reports })?.pods ?? [])].flatMap(
         (uid) => pods.get(uid)?.reference ?? [],
       );
@@ -63,18 +65,21 @@ export function reasonsOf(
   objects: Pick<DesiredObjects, 'reports' | 'unknownOrigins'>,
   clock: Pick<Host, 'nowMs' | 'wallMs'>,
 ): ReadonlyMap<PodUid, Failure> {
-  const leaving = massRemovalIn(objects);
   const [unknown] = objects.unknownOrigins;
   const asLong = unknown === undefined ? '' : `, and as long as ${unknown} cannot be read,`;
   const wallOf = (ms: number): string =>
     new Date(clock.wallMs() + ms - clock.nowMs()).toISOString().slice(0, 19);
   const vanished = (message: string): Failure => ({ code: 'manifest-vanished', message, effect: 'none' });
   const reasons = new Map<PodUid, Failure>();
-  for (const uid of leaving?.pods ?? []) {
+  for (const { massRemoval, cluster } of objects.reports) {
+    if (massRemoval === undefined) continue;
+    const until = wallOf(massRemoval.untilMs);
+    const kept = `it is kept as it is until ${until}Z in case that is a mistake, and then taken down`;
     const message =
-      `its manifest vanished with those of most pods: it is kept as it is until ${wallOf(leaving?.untilMs ?? 0)}Z in ` +
-      'case that is a mistake, and then taken down; "mooring forget" says that it is gone';
-    reasons.set(uid, vanished(message));
+      cluster === undefined
+        ? `its manifest vanished with those of most pods: ${kept}; "mooring forget" says that it is gone`
+        : `the API server does not show it any more, nor most pods: ${kept}`;
+    for (const uid of massRemoval.pods) reasons.set(uid, vanished(message));
   }
   for (const [uid, { pod, untilMs }] of held) {
     const message =

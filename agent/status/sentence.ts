@@ -208,10 +208,10 @@ export function lateEffectSentence({ operation, pod, until }: LateEffectStatus):
   );
 }
 
-/** Why pods of which the manifests are gone are still there. */
+/** Why pods are still there that their source does not show any more. */
 export function massRemovalSentence({ pods, believedInMs }: MassRemovalStatus, podsOfNode: number): string {
   return (
-    `the manifests of ${pods.length} of ${podsOfNode} pods vanished at once: what is theirs is kept for ` +
+    `${pods.length} of ${podsOfNode} pods vanished at once: what is theirs is kept for ` +
     `${spanText(believedInMs)} more, in case that is a mistake, and then taken down unless they are back`
   );
 }
