@@ -24,7 +24,7 @@ export interface SocketKeeper {
 
 /** Whoever deletes it again and again is not followed faster than that. */
 const REST_MS = 1_000;
-/** A directory that is removed again before it is watched again is told to nobody. */
+/** After it was made anew: a directory that is removed again before it is watched again is told to nobody. */
 const UNTOLD_LOOK_MS = 30_000;
 const RETRY_LIMITS = { firstMs: 2_000, maxMs: 60_000 };
 
@@ -50,13 +50,6 @@ export function createSocketKeeper(parts: SocketKeeperParts): SocketKeeper {
     });
   }
 
-  function lookUntold(): void {
-    cancelUntoldLook = clock.timer(UNTOLD_LOOK_MS, () => {
-      lookIn(0);
-      lookUntold();
-    });
-  }
-
   async function look(): Promise<void> {
     const found = await identify();
     if (isEnded || (found !== undefined && found === ours)) return;
@@ -66,6 +59,8 @@ export function createSocketKeeper(parts: SocketKeeperParts): SocketKeeper {
       ours = listening.value;
       retries.reset();
       lastComplaint = undefined;
+      cancelUntoldLook();
+      cancelUntoldLook = clock.timer(UNTOLD_LOOK_MS, () => lookIn(0));
       log.warn('socket of the API was gone, and is there again', { socket });
       return;
     }
@@ -83,14 +78,13 @@ export function createSocketKeeper(parts: SocketKeeperParts): SocketKeeper {
         () => lookIn(0),
         (changed) => changed === name,
       );
-      lookUntold();
     },
     async end() {
       isEnded = true;
       cancelWatch();
-      cancelUntoldLook();
       cancelLook();
       await underWay;
+      cancelUntoldLook();
       return ours;
     },
   };
