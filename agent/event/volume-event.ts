@@ -70,18 +70,31 @@ export function volumeEvents(view: EventView, origin: string): readonly VolumeEv
       return { ...said, subject: podSubject(pod), reason: 'FailedMount', sayAfterMs: FAILED_AFTER_MS };
     });
   const inTheWay = reconciler.obstacles().flatMap((obstacle) => eventsOf(obstacle, view, origin));
-  const asWhole = desiredObjects.rejected.filter((one) => !hasAll(one, reconciler.actual())).flatMap(waitOf);
+  const waiting = desiredObjects.rejected.filter(({ pod }) => pod !== undefined);
+  const standing = waiting.length === 0 ? NOWHERE : standingByPod(reconciler.actual());
+  const asWhole = waiting.filter((one) => !hasAll(one, standing)).flatMap(waitOf);
   return [...unresolved, ...inTheWay, ...asWhole];
 }
 
+const NOWHERE: ReadonlyMap<PodUid, number> = new Map();
+
+function standingByPod(actual: ActualState): ReadonlyMap<PodUid, number> {
+  const standing = new Map<PodUid, number>();
+  for (const { publications } of actual.values()) {
+    for (const { spec, presence } of publications.values()) {
+      const { uid } = spec.pod;
+      if (presence.kind === 'present') standing.set(uid, (standing.get(uid) ?? 0) + 1);
+    }
+  }
+  return standing;
+}
+
 /** As after a restart, while the server has not told of all that a running pod leads to. */
-function hasAll({ pod, podVolumes }: Pick<Rejection, 'pod' | 'podVolumes'>, actual: ActualState): boolean {
-  if (pod === undefined || podVolumes === undefined) return false;
-  const places = [...actual.values()].flatMap(({ publications }) => [...publications.values()]);
-  const standing = places.filter(
-    ({ spec, presence }) => spec.pod.uid === pod.uid && presence.kind === 'present',
-  );
-  return standing.length >= podVolumes;
+function hasAll(
+  { pod, podVolumes }: Pick<Rejection, 'pod' | 'podVolumes'>,
+  standing: ReadonlyMap<PodUid, number>,
+): boolean {
+  return pod !== undefined && podVolumes !== undefined && (standing.get(pod.uid) ?? 0) >= podVolumes;
 }
 
 /** What a pod that is not shown yet does not have here waits. */
