@@ -3,7 +3,8 @@ import { assert } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Slices } from '../../mount/process/slices.ts';
-import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
+import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Config } from '../config/config.ts';
@@ -74,6 +75,9 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
   const vanishedLog = createVanishedLog(log, host);
   const rejectionLog = createRejectionLog(log);
 
+  const placesOf = (volume: VolumeId): readonly ActualPublication[] => [
+    ...(parts.reconciler()?.actual().get(volume)?.publications.values() ?? []),
+  ];
   const reader = createDesiredObjectsReader({
     slices,
     newest: source.current,
@@ -83,16 +87,11 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
         nodeName: config.nodeName,
         ...parts.answers,
         seLinux: parts.hasSeLinux(),
-        holdersOf: (volume) => {
-          const known = parts.reconciler()?.actual().get(volume);
-          return new Set(known === undefined ? [] : podsOf(known));
-        },
-        hasMounted: (volume, pod) => {
-          const places = [...(parts.reconciler()?.actual().get(volume)?.publications.values() ?? [])];
-          return places.some(
-            (one) => one.spec.pod.uid === pod && one.untold !== true && one.mount !== undefined,
-          );
-        },
+        holdersOf: (volume) => new Set(placesOf(volume).map(({ spec }) => spec.pod.uid)),
+        hasMounted: (volume, pod) =>
+          placesOf(volume).some(
+            ({ spec, untold, mount }) => spec.pod.uid === pod && untold !== true && mount !== undefined,
+          ),
         republishEpoch: republisher.epochFor(objects, () => reader.read()),
       }),
     take,

@@ -16,7 +16,7 @@ export interface ContentFiles {
 }
 
 /** A pod, and whether it was told of the volume, or may have been: then it is not to lose what it has of it. */
-export type ContentPod = Pick<Stamped<Pod>, 'reference' | 'origin'> & { readonly hasVolume: boolean };
+export type ContentPod = Pick<Stamped<Pod>, 'reference' | 'origin'> & { readonly hasVolume: () => boolean };
 
 /**
  * `reference-missing` when the object, or a key of it, is not there and the volume is not optional. Of an optional
@@ -33,9 +33,9 @@ export function contentFiles(
   const object = secret ?? configMap;
   const title = `${source.kind === 'secret' ? 'Secret' : 'ConfigMap'} ${key}`;
   if (object === undefined) {
-    const isLeftOut = source.optional && !hasVolume;
-    const unread = isLeftOut ? undefined : refuseUnread(desired, title, origin);
-    const unknown = refuseUnknown(desired, title) ?? unread;
+    const unread = refuseUnread(desired, title, origin);
+    const isLeftOut = unread !== undefined && source.optional && !hasVolume();
+    const unknown = refuseUnknown(desired, title) ?? (isLeftOut ? undefined : unread);
     if (unknown !== undefined) return unknown;
     if (!source.optional) return refuseMissing(desired, title);
   }

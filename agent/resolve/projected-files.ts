@@ -17,7 +17,7 @@ import type { Sources } from './resolved.ts';
 /** For a pod with a group the file is its owner's alone, and the group's by the group's own bits (as the kubelet). */
 const GROUPED_TOKEN_MODE = 0o600;
 
-type ProjectingPod = ContentPod & Pick<Pod, 'fsGroup'>;
+export type ProjectingPod = ContentPod & Pick<Pod, 'fsGroup'>;
 
 /**
  * Whole or not at all: what keeps one source from being there, by `reference-missing` or `token-missing`, keeps all of

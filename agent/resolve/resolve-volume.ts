@@ -2,12 +2,12 @@
 import { ok, type Result } from '../../mount/failure.ts';
 import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, IMAGE_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
-import { type ContentFiles, contentFiles, type ContentPod } from './content-files.ts';
+import { type ContentFiles, contentFiles } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
 import { withMountPoints } from './mount-points.ts';
 import type { Pod, PodVolume, PodVolumeSource, Stamped } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
-import { projectedFiles } from './projected-files.ts';
+import { type ProjectingPod, projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
 import { resolveHostPath, resolveIscsi, resolveNfs } from './resolve-in-tree.ts';
@@ -50,23 +50,17 @@ export function resolveVolume(sources: Sources, pod: Stamped<Pod>, volume: PodVo
     case 'secret':
     case 'config-map':
       return ok(
-        withContent(
-          pod,
-          name,
-          source.kind,
-          contentFiles(sources.desired, standing(sources, pod, volume, source.kind), source),
+        withContent(sources, pod, volume, source.kind, (whose) =>
+          contentFiles(sources.desired, whose, source),
         ),
       );
     case 'downward-api':
-      return ok(withContent(pod, name, source.kind, ok(downwardFiles(source, sources.allocatable))));
+      return ok(
+        withContent(sources, pod, volume, source.kind, () => ok(downwardFiles(source, sources.allocatable))),
+      );
     case 'projected':
       return ok(
-        withContent(
-          pod,
-          name,
-          source.kind,
-          projectedFiles(sources, standing(sources, pod, volume, source.kind), source),
-        ),
+        withContent(sources, pod, volume, source.kind, (whose) => projectedFiles(sources, whose, source)),
       );
   }
 }
@@ -81,25 +75,18 @@ function sizeIn(
   return sizeLimitBytes > 0 && sizeLimitBytes < ofNode ? sizeLimitBytes : ofNode;
 }
 
-function standing<P extends Stamped<Pod>>(
+function withContent(
   { options }: Pick<Sources, 'options'>,
-  pod: P,
+  pod: Stamped<Pod>,
   { name }: PodVolume,
   kind: ContentVolumeSpec['kind'],
-): P & ContentPod {
-  const { uid } = pod.reference;
-  const id = podVolumeId(CONTENT_PLUGIN[kind], uid, name);
-  return { ...pod, hasVolume: options.hasMounted?.(id, uid) === true };
-}
-
-function withContent(
-  pod: Pod,
-  name: string,
-  kind: ContentVolumeSpec['kind'],
-  content: Result<ContentFiles>,
+  filesFor: (whose: ProjectingPod) => Result<ContentFiles>,
 ): Resolved {
-  const { uid } = pod.reference;
+  const { reference, origin, fsGroup } = pod;
+  const { uid } = reference;
   const spec: VolumeSpec = { kind, id: podVolumeId(CONTENT_PLUGIN[kind], uid, name), pod: uid, name };
+  const hasVolume = (): boolean => options.hasMounted?.(spec.id, uid) === true;
+  const content = filesFor({ reference, origin, fsGroup, hasVolume });
   const found = content.ok ? withMountPoints(content.value, pod, name) : { blocked: content.failure };
   return { ...PLAIN, specName: name, spec, ...found };
 }
