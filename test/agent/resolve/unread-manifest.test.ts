@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { desire } from '../../../agent/resolve/desired-state-populator.ts';
 import { createManifestSource } from '../../../agent/source/manifests/manifest-source.ts';
+import { assembleDesiredObjects, createAssembly } from '../../../agent/source/desired-objects.ts';
 import { createMergedSources } from '../../../agent/source/merged-sources.ts';
 import { createSlices, wholly } from '../../../mount/process/slices.ts';
 import { blockedIn, only, STAND_ALONE } from '../desired.ts';
 import { DirectoryHost } from '../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../in-process-parser.ts';
-import { configMapYaml, path, podYaml, secretYaml } from '../manifests.ts';
+import { configMapYaml, partsOf, path, podYaml, secretYaml } from '../manifests.ts';
 import { type MemorySource, memorySource } from '../memory-source.ts';
 import { EMPTY_NODE } from '../one-source.ts';
 
@@ -104,4 +105,19 @@ test('what a manifest said that is broken now is known, and the server of a clus
     others: [memorySource('server', { pods: WEB })],
   });
   assert.ok(isFree(beside.desired()));
+});
+
+test('a manifest that is left out, for there are too many objects, may have it as well', () => {
+  const parts = partsOf({ 'a.yaml': WEB, 'login.yaml': secretYaml('login', { password: 'x' }) });
+  const stateOf = (objectsMax: number, isNew: boolean) => {
+    const reading = { name: 'manifests', complete: true, parts };
+    const wish = wholly(assembleDesiredObjects([reading], createAssembly(0, objectsMax)));
+    return wholly(desire(wish, { ...STAND_ALONE, hasMounted: () => !isNew }));
+  };
+  assert.match(
+    blockedIn(stateOf(1, false)),
+    /^reference-missing: Secret default\/login may be in login.yaml, which is left out/,
+  );
+  assert.ok(isFree(stateOf(1, true)));
+  assert.ok(isFree(stateOf(2, false)));
 });
