@@ -40,7 +40,7 @@ export function refuseUnknown(
 }
 
 /**
- * By `reference-missing`, of an object that is not there and may be in a manifest that could never be read; undefined:
+ * By `reference-missing`, of an object that is not there and may be in a manifest of which nothing is known; undefined:
  * it is in none. `origin` of whoever names it.
  */
 export function refuseUnread(
@@ -48,10 +48,8 @@ export function refuseUnread(
   identity: string,
   origin: string,
 ): ReturnType<typeof refuse> | undefined {
-  const file = unreadBeside.get(origin);
-  if (file === undefined) return undefined;
-  const message = `${identity} may be in ${file}, of which nothing could be read so far: repair or delete it`;
-  return refuse('reference-missing', message);
+  const where = unreadBeside.get(origin);
+  return where === undefined ? undefined : refuse('reference-missing', `${identity} may be in ${where}`);
 }
 
 /** A wish is never changed in place, so each list is read once, however many objects are missing. */

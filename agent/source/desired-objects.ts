@@ -41,8 +41,8 @@ export interface DesiredObjects {
   /** One of those of which nothing was ever known, and will be in a moment: what is missing may be in it. */
   readonly awaited?: string | undefined;
   /**
-   * By the origin of whoever may name something: one beside it, of the same source, that cannot be read and of which
-   * nothing was ever known. What is missing may be in it.
+   * By the origin of whoever may name something: one beside it, of the same source, of which nothing is known, and why.
+   * It could never be read, or there are too many objects with it. What is missing may be in it.
    */
   readonly unreadBeside: ReadonlyMap<string, string>;
   /** Pods of which it is not known what is wanted: nothing of theirs is taken down. */
@@ -161,10 +161,10 @@ function* addParts(
 ): Sliced<number> {
   let objects = objectsBefore;
   const sorted = parts.toSorted((a, b) => compareText(a.name, b.name));
-  const unread = sorted.find(({ isUnread, isAwaited }) => isUnread === true && isAwaited !== true);
+  const broken = sorted.find(({ isUnread, isAwaited }) => isUnread === true && isAwaited !== true);
+  let unread = broken && `${broken.name}, of which nothing could be read so far: repair or delete it`;
   for (const part of sorted) {
     yield;
-    if (unread !== undefined) gathered.unreadBeside.set(part.name, unread.name);
     for (const rejection of part.rejected) gathered.rejected.push(rejection);
     for (const pod of part.frozenPods) gathered.frozenPods.add(pod);
     for (const pod of part.shownPods ?? []) gathered.shownPods.add(pod);
@@ -174,6 +174,7 @@ function* addParts(
       gathered.unknownOrigins.add(part.name);
       const message = `with it there are more than ${objectsMax} objects`;
       gathered.rejected.push({ origin: part.name, message });
+      unread ??= `${part.name}, which is left out: ${message}`;
       continue;
     }
     objects += part.objects.length;
@@ -182,6 +183,7 @@ function* addParts(
       yield;
     }
   }
+  if (unread !== undefined) for (const { name } of parts) gathered.unreadBeside.set(name, unread);
   return objects;
 }
 
