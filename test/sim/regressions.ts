@@ -755,4 +755,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'what died before its pod had all of its volumes goes before the pod is ready',
     plan: aboutDeadFileSystems,
   },
+  {
+    seed: 31702731,
+    isOfToday: true,
+    sentence: 'a pod that was over and comes again has never had its volumes: what died meanwhile goes',
+  },
 ];
