@@ -5,13 +5,19 @@
 import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
-import type { DesiredState } from '../../reconciler/model/desired-state.ts';
+import { type DesiredState, isPodWanted, isUnresolved } from '../../reconciler/model/desired-state.ts';
 
 /** What was seen to be dead for so long was decided about. */
 const DECIDED_MS = 1_000;
 
+interface PodsThatRanParts {
+  readonly nowMs: () => number;
+  /** Is anything mounted for the pod, whoever knows of it? */
+  readonly hasMounts: (pod: PodUid) => boolean;
+}
+
 export class PodsThatRan {
-  readonly #nowMs: () => number;
+  readonly #parts: PodsThatRanParts;
   readonly #ran = new Set<PodUid>();
   /** Whether the pod had nothing when this life saw it wanted first. */
   readonly #isNew = new Map<PodUid, boolean>();
@@ -20,8 +26,8 @@ export class PodsThatRan {
   #had: ReadonlySet<PodUid> = new Set();
   #reconciler: AgentView['reconciler'] | undefined;
 
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs;
+  constructor(parts: PodsThatRanParts) {
+    this.#parts = parts;
   }
 
   has(pod: PodUid): boolean {
@@ -51,6 +57,7 @@ export class PodsThatRan {
         [...publications.values()].map(({ spec }) => spec.pod.uid),
       ),
     );
+    for (const pod of this.#ran) if (this.#isOver(pod, desired)) this.#ran.delete(pod);
     const waiting = new Set(desired.unresolved.map(({ pod }) => pod.uid));
     const found: string[] = [];
     for (const [pod, volumes] of wanted) {
@@ -63,17 +70,24 @@ export class PodsThatRan {
     return found;
   }
 
+  /** Nobody wants it, and nothing is left of it: if it comes again under its uid, it begins anew. */
+  #isOver(pod: PodUid, { complete, volumes, unresolved, frozenPods, heldPods }: DesiredState): boolean {
+    if (!complete || this.#had.has(pod) || isPodWanted(volumes, pod)) return false;
+    if (isUnresolved(unresolved, pod) || frozenPods.has(pod) || heldPods?.has(pod) === true) return false;
+    return !this.#parts.hasMounts(pod);
+  }
+
   #noteDead(reconciler: AgentView['reconciler']): void {
     const busy = new Set(reconciler.running().map(({ operation }) => operation.volume));
     for (const [id, { sickness, staged }] of reconciler.actual()) {
       if (sickness?.of !== 'stage' || staged.kind === 'absent' || busy.has(id)) this.#deadSinceMs.delete(id);
-      else if (!this.#deadSinceMs.has(id)) this.#deadSinceMs.set(id, this.#nowMs());
+      else if (!this.#deadSinceMs.has(id)) this.#deadSinceMs.set(id, this.#parts.nowMs());
     }
   }
 
   #isKnownDead(id: VolumeId): boolean {
     const sinceMs = this.#deadSinceMs.get(id);
-    return sinceMs !== undefined && this.#nowMs() - sinceMs > DECIDED_MS;
+    return sinceMs !== undefined && this.#parts.nowMs() - sinceMs > DECIDED_MS;
   }
 }
 

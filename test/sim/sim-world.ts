@@ -2,6 +2,7 @@
 import { iscsiObjects } from './iscsi-volumes.ts';
 import { nfsObjects } from './nfs-volumes.ts';
 import { fill } from './filled-directories.ts';
+import { isBelow } from '../../mount/absolute-path.ts';
 import { type AbsolutePath, below, type DeviceNumber, wayTo } from '../../mount/host.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
@@ -111,7 +112,13 @@ export class SimWorld {
   readonly strangers: Strangers;
   readonly runtimes: Runtimes;
   readonly quarantine: QuarantineWatch;
-  readonly ran: PodsThatRan = new PodsThatRan(() => this.#parts.time.nowMs());
+  readonly ran: PodsThatRan = new PodsThatRan({
+    nowMs: () => this.#parts.time.nowMs(),
+    hasMounts: (pod) => {
+      const directory = this.layout.podDirectory(pod);
+      return this.#parts.kernel.mounts().some(({ target }) => isBelow(target, directory));
+    },
+  });
   readonly deaths: FileSystemDeaths;
   readonly hung: HungFileSystems;
   readonly attached: SimAttachments;
