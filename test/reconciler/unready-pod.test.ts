@@ -194,6 +194,23 @@ test('a pod that waits for a volume that is not resolved is not ready, and gets 
   assert.equal(presenceOfData(), 'present');
 });
 
+test('a pod that was not wanted for a while has not had all of its volumes by that', async () => {
+  const { host, die, want, ofData, refuse, presenceOfData } = bench();
+  refuse((call) => call === 'publish web/pv-other' || call === 'unpublish web/pv-data');
+  want(DATA, OTHER);
+  await host.advance(5_000);
+  want();
+  await host.advance(5_000);
+  want(DATA, OTHER);
+  refuse((call) => call === 'publish web/pv-other');
+  await host.advance(RESYNC_MS);
+  assert.equal(presenceOfData(), 'present');
+  const before = ofData().length;
+  die();
+  await host.advance(2 * RESYNC_MS);
+  assert.deepEqual(ofData().slice(before), ANEW);
+});
+
 test('of two pods that have a dead one, who may run keeps it, and who lacks a volume waits for him', async () => {
   const { host, reconciler, die, want, ofData, refuse } = bench();
   host.entries.push(mountAt(layout.mountPoint(csi('data'), place('runs', 'data'))));

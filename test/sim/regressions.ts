@@ -760,4 +760,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a pod that was over and comes again has never had its volumes: what died meanwhile goes',
   },
+  {
+    seed: 31718647,
+    isOfToday: true,
+    sentence: 'a pod that nobody wants for a while has not had all of its volumes by that: what dies goes',
+  },
 ];
