@@ -43,7 +43,9 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
 
   function hasAll(pod: PodUid): boolean {
     const { volumes, unresolved } = desired();
-    return !isUnresolved(unresolved, pod) && placesOf(volumes, pod).every(isTold);
+    const places = placesOf(volumes, pod);
+    // Whom nobody wants nobody starts.
+    return places.length > 0 && !isUnresolved(unresolved, pod) && places.every(isTold);
   }
 
   /** In doubt it counts as told: the pod may have been ready a moment ago. What goes anyway no pod is told of. */
