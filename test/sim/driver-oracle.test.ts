@@ -95,7 +95,11 @@ test('what was refused to a life that is over is known to the next by size, as i
   assert.equal(asked(5n), false);
   assert.equal(asked(7n), false, 'another size');
   assert.equal(asked(7n), true, 'nobody has forgotten it');
-  oracle.forgetUnrecorded(() => ({ toBytes: bytesFrom(5n), because: 'infeasible', message: '' }));
+  const recorded = { toBytes: bytesFrom(5n), because: 'infeasible', message: '' } as const;
+  oracle.forgetUnrecorded(
+    () => recorded,
+    () => false,
+  );
   assert.equal(asked(7n), false, 'killed before it was written');
   assert.equal(asked(5n), true, 'that is on the disk');
 });

@@ -109,7 +109,7 @@ export class DriverOracle {
     judgeArguments(call, history, nature, wish, this.#parts);
     const open = { call, waiting };
     history.open.add(open);
-    const learn = doubt(call, history, this.#parts.isMountPoint, nature);
+    const learn = doubt(call, history, this.#parts.isMountPoint, nature, this.#parts.nowMs);
     const answered = isQuestion(call) ? this.#holdQuestion(call, isHeld) : () => {};
     return (status, heard) => {
       answered();
@@ -130,7 +130,7 @@ export class DriverOracle {
       history.published.clear();
       history.answered.clear();
       history.ended.clear();
-      history.inUse = false;
+      history.inUseSinceMs = undefined;
     }
   }
 
@@ -149,12 +149,20 @@ export class DriverOracle {
     for (const history of this.#histories.values()) history.argumentsSeen.clear();
   }
 
-  /** The agent died: of what was refused only that is known which its record says, and that is the last refusal. */
-  forgetUnrecorded(recordedOf: (handle: string) => RefusedExpansion | undefined): void {
+  /**
+   * The agent died: of what was refused only that is known which its record says, and that is the last refusal. Where a
+   * file was lost since, what is left may say it of other pods (seed 31717519).
+   */
+  forgetUnrecorded(
+    recordedOf: (handle: string) => RefusedExpansion | undefined,
+    isForgotten: (handle: string, sinceMs: number) => boolean,
+  ): void {
     for (const [handle, history] of this.#histories) {
-      if (!history.inUse && history.infeasible.size === 0) continue;
+      const { inUseSinceMs } = history;
+      if (inUseSinceMs === undefined && history.infeasible.size === 0) continue;
       const recorded = recordedOf(handle);
-      if (recorded?.because !== 'in-use') history.inUse = false;
+      const isOfOthers = inUseSinceMs !== undefined && isForgotten(handle, inUseSinceMs);
+      if (recorded?.because !== 'in-use' || isOfOthers) history.inUseSinceMs = undefined;
       const known = recorded?.because === 'infeasible' ? BigInt(recorded.toBytes) : undefined;
       for (const bytes of history.infeasible) {
         if (bytes !== known) history.infeasible.delete(bytes);
@@ -280,7 +288,7 @@ export class DriverOracle {
     const isMissing = !this.#parts.isMountPoint(volumePath) && !this.#parts.isJustTaken(volumePath);
     if (isFiles && waiting() && isMissing)
       violate('A-069', `${volumeId} is grown at ${volumePath}, where nothing is mounted`);
-    if (history.inUse && history.published.size > 0)
+    if (history.inUseSinceMs !== undefined && history.published.size > 0)
       violate('A-071', `${volumeId} is in use, the driver has said, and it is asked to grow it again`);
     if (history.infeasible.has(bytes))
       violate('A-071', `${volumeId} cannot have ${bytes} bytes, the driver has said, and is asked again`);

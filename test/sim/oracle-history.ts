@@ -24,8 +24,8 @@ export interface History extends Ladder<Rung> {
   readonly argumentsSeen: Map<string, string>;
   /** When each call was begun lately, by method and place. */
   readonly begunMs: Map<string, number[]>;
-  /** NodeExpandVolume was answered FAILED_PRECONDITION, and something of it has been published ever since. */
-  inUse: boolean;
+  /** When NodeExpandVolume was answered FAILED_PRECONDITION, if something of it has been published ever since. */
+  inUseSinceMs: number | undefined;
   /** It was answered so at any time. */
   wasInUse: boolean;
   /** Sizes that were answered to be impossible, while anything of it stands. */
@@ -48,7 +48,7 @@ export function createHistory(): History {
     standing: new Map(),
     argumentsSeen: new Map(),
     begunMs: new Map(),
-    inUse: false,
+    inUseSinceMs: undefined,
     wasInUse: false,
     infeasible: new Set(),
   };
@@ -67,10 +67,11 @@ export function doubt(
   history: History,
   isMounted: (path: string) => boolean,
   { stages, controller }: DriverNature,
+  nowMs: () => number,
 ): (status: number) => void {
   if (isQuestion(call)) return () => {};
   if (call.method === 'NodeExpandVolume')
-    return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status);
+    return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status, nowMs);
   const takeBackRung = doubtRung(call, history, () => 'unsure');
   const takeBackNode = doubtNode(call, history);
   const takeBack = (): void => {
@@ -105,11 +106,11 @@ function doubtNode({ method, request }: RungCall, { attachedUnder }: History): (
   };
 }
 
-function noteExpansion(history: History, bytes: bigint, status: number): void {
+function noteExpansion(history: History, bytes: bigint, status: number, nowMs: () => number): void {
   if (status === STATUS.failedPrecondition) {
     history.wasInUse = true;
     // Where no pod has the volume it is about that moment only (seed 61845122).
-    history.inUse = history.published.size > 0;
+    history.inUseSinceMs = history.published.size > 0 ? nowMs() : undefined;
   }
   if (INFEASIBLE.has(status)) history.infeasible.add(bytes);
 }
@@ -117,7 +118,7 @@ function noteExpansion(history: History, bytes: bigint, status: number): void {
 /** "In use" ends with the last place, "impossible" with the last of the volume on this node. */
 function forgetRefusals(history: History): void {
   if (history.published.size > 0) return;
-  history.inUse = false;
+  history.inUseSinceMs = undefined;
   if (history.staged === 'none') history.infeasible.clear();
 }
 

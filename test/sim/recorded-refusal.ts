@@ -11,3 +11,9 @@ export function recordedRefusal({ world, kernel }: Simulation, handle: string): 
   const record = recordsOn(kernel, world.layout).get(`${sha256Hex(csiVolumeId(driver.name, handle))}.json`);
   return record?.ok === true ? record.value.refusedExpansion : undefined;
 }
+
+/** Was a file with the record of the volume damaged since then? */
+export function isRecordForgotten({ world }: Simulation, handle: string, sinceMs: number): boolean {
+  const { storage, trouble } = world;
+  return storage.drivers.some(({ name }) => trouble.isForgotten(csiVolumeId(name, handle), sinceMs));
+}

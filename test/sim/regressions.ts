@@ -765,4 +765,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a pod that nobody wants for a while has not had all of its volumes by that: what dies goes',
   },
+  {
+    seed: 31717519,
+    isOfToday: true,
+    sentence: 'a record that is older than the last one may say of other pods that the volume was in use',
+  },
 ];

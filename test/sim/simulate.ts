@@ -27,7 +27,7 @@ import { checkRoots } from './final-groups.ts';
 import { withDeaths } from './file-system-deaths.ts';
 import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
-import { recordedRefusal } from './recorded-refusal.ts';
+import { isRecordForgotten, recordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { isOfLocalDevices, withLocalDevices, withLocals } from './local-volumes.ts';
 import { withNodeIds } from './node-ids.ts';
@@ -665,7 +665,10 @@ export class Simulation {
 
   /** What a dead life heard and no record says: the crash came first, or the record was damaged. */
   forgetLostRefusals(): void {
-    this.world.oracle.forgetUnrecorded((handle) => recordedRefusal(this, handle));
+    this.world.oracle.forgetUnrecorded(
+      (handle) => recordedRefusal(this, handle),
+      (handle, sinceMs) => isRecordForgotten(this, handle, sinceMs),
+    );
   }
 
   #diesAt(kind: EffectKind, moment: 'before' | 'after'): boolean {
