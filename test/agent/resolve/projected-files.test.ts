@@ -109,6 +109,10 @@ test('paths that contradict each other, and what is no source, are refused with 
       /matchExpressions\[0\]\.operator: is missing; expected one of In, NotIn, Exists, DoesNotExist/,
     ],
     [
+      '{clusterTrustBundle: {path: ca, signerName: a.b/c, labelSelector: {matchExpressions: [{key: k, operator: NotIn}]}}}',
+      /matchExpressions\[0\]\.values: is missing or empty; expected at least one value for NotIn/,
+    ],
+    [
       '{clusterTrustBundle: {path: ca, signerName: "no signer"}}',
       /signerName: expected the name of a signer/,
     ],
