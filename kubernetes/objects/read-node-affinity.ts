@@ -1,6 +1,7 @@
 /** PersistentVolume.spec.nodeAffinity: from which nodes the volume can be reached. */
 import type { TopologyRule } from '../../plugins/volume.ts';
 import type { FieldReader } from '../fields/field-reader.ts';
+import { readRuleValues } from '../fields/rule-values.ts';
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] as const;
 
@@ -24,10 +25,11 @@ export function readNodeAffinity(affinity: FieldReader): readonly (readonly Topo
 }
 
 function readRule(reader: FieldReader): TopologyRule {
-  const values = reader.key('values').list();
+  const operator = reader.key('operator');
+  const known = operator.requiredOneOf(OPERATORS, 'In');
   return {
     key: reader.key('key').requiredText((text) => text !== '', 'the key of a topology, such as a zone'),
-    operator: reader.key('operator').requiredOneOf(OPERATORS, 'In'),
-    values: values.map((one) => one.requiredText(() => true, 'a string')),
+    operator: known,
+    values: readRuleValues(reader.key('values'), operator.text() ?? ''),
   };
 }

@@ -9,6 +9,7 @@ import type {
 } from './content-source.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { OBJECT_NAME } from '../fields/object-name.ts';
+import { readRuleValues } from '../fields/rule-values.ts';
 import type { PodVolumeSource } from './objects.ts';
 import { fitTogether, readContentPath, readContentSource, readDefaultMode } from './read-content.ts';
 import { type PodFields, readDownwardFiles } from './read-downward.ts';
@@ -132,13 +133,14 @@ function readSelector(labels: FieldReader): LabelSelector {
     matchExpressions: labels
       .key('matchExpressions')
       .list()
-      .map((rule) => ({
-        key: rule.key('key').requiredText((text) => text !== '', 'the key of a label'),
-        operator: rule.key('operator').requiredOneOf(OPERATORS, 'In'),
-        values: rule
-          .key('values')
-          .list()
-          .map((value) => value.text() ?? ''),
-      })),
+      .map((rule) => {
+        const operator = rule.key('operator');
+        const known = operator.requiredOneOf(OPERATORS, 'In');
+        return {
+          key: rule.key('key').requiredText((text) => text !== '', 'the key of a label'),
+          operator: known,
+          values: readRuleValues(rule.key('values'), operator.text() ?? ''),
+        };
+      }),
   };
 }

@@ -26,6 +26,8 @@ const generationOf = (yaml: string, ...objects: readonly string[]): string =>
 
 const FIELD = 'downwardAPI: {items: [{path: x/name, mode: 0400, fieldRef: {fieldPath: metadata.name}}]}';
 
+const BARE = '{matchExpressions: [{key: k, operator: NotIn}]}';
+
 test('the files of all sources are in one volume, with the modes of their items or of the volume', () => {
   const yaml = pod(
     `{secret: {name: s, items: [{key: a, path: ./x//a, mode: 0600}]}}, {configMap: {name: c}}, {${FIELD}}`,
@@ -109,7 +111,7 @@ test('paths that contradict each other, and what is no source, are refused with 
       /matchExpressions\[0\]\.operator: is missing; expected one of In, NotIn, Exists, DoesNotExist/,
     ],
     [
-      '{clusterTrustBundle: {path: ca, signerName: a.b/c, labelSelector: {matchExpressions: [{key: k, operator: NotIn}]}}}',
+      `{clusterTrustBundle: {path: ca, signerName: a.b/c, labelSelector: ${BARE}}}`,
       /matchExpressions\[0\]\.values: is missing or empty; expected at least one value for NotIn/,
     ],
     [
