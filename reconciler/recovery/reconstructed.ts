@@ -67,6 +67,9 @@ export function createReconstructed(known: ActualState): Reconstructed {
       [...places.values()].filter(isSure).map(({ spec }) => placeOf(id, spec.key)),
     ),
   );
+  const stagedAtFirst = new Set(
+    [...known.values()].filter(({ staged }) => !wasAbsent(staged)).map(({ spec }) => spec.id),
+  );
   const late = [...known.values()].flatMap(latePlaces).map(({ publication }) => publication);
   const keysOf = (volumes: readonly ActualVolume[]): Set<PublicationKey> => {
     const sure = placesOf(volumes).filter(isSure);
@@ -104,6 +107,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
       found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
     },
     staged(spec) {
+      if (stagedAtFirst.has(spec.id)) return;
       const before = known.get(spec.id);
       if (before !== undefined && !wasAbsent(before.staged)) return;
       found.set(spec.id, {
