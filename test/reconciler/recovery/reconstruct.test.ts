@@ -302,18 +302,20 @@ test('a secret that was taken down while the scan went is not found, though it w
 });
 
 test('a stage that was taken down while the scan went is not found, though it was listed before', async () => {
-  const known = actual('data', { staged: 'present' });
-  const world = new Map([[known.spec.id, known]]);
-  const host = disk({ [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data }, []);
-  const { listDirectory } = host;
-  host.listDirectory = async (path, entriesMax) => {
-    const listed = await listDirectory(path, entriesMax);
-    if (path === layout.driverDirectory(DRIVER)) world.clear();
-    return listed;
-  };
-  assert.deepEqual(await found(host, world), []);
-  assert.equal(world.size, 0);
-  assert.equal((await scan(host, world)).length, 1, 'one that is there when it is not known any more is');
+  const stands = { ...actual('data', { staged: 'present' }), stagedMount: { mountId: 7, device: '7:1' } };
+  for (const known of [stands, begin(stands, { kind: 'unstage', volume: stands.spec.id }, undefined)]) {
+    const world = new Map([[known.spec.id, known]]);
+    const host = disk({ [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data }, []);
+    const { listDirectory } = host;
+    host.listDirectory = async (path, entriesMax) => {
+      const listed = await listDirectory(path, entriesMax);
+      if (path === layout.driverDirectory(DRIVER)) world.clear();
+      return listed;
+    };
+    assert.deepEqual(await found(host, world), [], known.staged.kind);
+    assert.equal(world.size, 0);
+    assert.equal((await scan(host, world)).length, 1, 'one that is there when it is not known any more is');
+  }
 });
 
 test('RC-18: the bind of a part, explained by nothing, hides no place that has papers (seed 759076691)', async () => {
