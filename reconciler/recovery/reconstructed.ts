@@ -19,6 +19,7 @@ import {
   type ActualState,
   type ActualVolume,
   RESTARTED,
+  isBegun,
   wasAbsent,
 } from '../model/actual-state.ts';
 import { latePlaces } from '../model/tombstone.ts';
@@ -54,6 +55,13 @@ export interface Reconstructed {
   list(): readonly ActualVolume[];
 }
 
+/** One that is being taken down has its mount still; one that is being set up has none yet. */
+function stagedIn(known: ActualState): ReadonlySet<VolumeId> {
+  const isStaged = ({ staged, stagedMount }: ActualVolume): boolean =>
+    !wasAbsent(staged) || (isBegun(staged) && stagedMount !== undefined);
+  return new Set([...known.values()].filter(isStaged).map(({ spec }) => spec.id));
+}
+
 export function createReconstructed(known: ActualState): Reconstructed {
   const found = new Map<VolumeId, ActualVolume>();
   const placesOf = (volumes: readonly ActualVolume[]): readonly ActualPublication[] =>
@@ -67,9 +75,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
       [...places.values()].filter(isSure).map(({ spec }) => placeOf(id, spec.key)),
     ),
   );
-  const stagedAtFirst = new Set(
-    [...known.values()].filter(({ staged }) => !wasAbsent(staged)).map(({ spec }) => spec.id),
-  );
+  const stagedAtFirst = stagedIn(known);
   const late = [...known.values()].flatMap(latePlaces).map(({ publication }) => publication);
   const keysOf = (volumes: readonly ActualVolume[]): Set<PublicationKey> => {
     const sure = placesOf(volumes).filter(isSure);
@@ -107,9 +113,8 @@ export function createReconstructed(known: ActualState): Reconstructed {
       found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
     },
     staged(spec) {
-      if (stagedAtFirst.has(spec.id)) return;
-      const before = known.get(spec.id);
-      if (before !== undefined && !wasAbsent(before.staged)) return;
+      const { staged = ABSENT } = known.get(spec.id) ?? {};
+      if (stagedAtFirst.has(spec.id) || !wasAbsent(staged)) return;
       found.set(spec.id, {
         ...volume(spec, true),
         needs: { attach: false, stage: true, expand: false },
@@ -120,9 +125,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
     isExplainedPlace: (publication) => explained.has(publication),
     isBelieved: (publication) => [...known.values()].some((one) => one.publications.has(publication)),
     isKnownPod: (pod) => pods.has(pod),
-    drop: (id) => {
-      found.delete(id);
-    },
+    drop: (id) => void found.delete(id),
     all: () => found,
     list: () => [...found.values()],
   };
