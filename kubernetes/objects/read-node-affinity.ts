@@ -1,7 +1,7 @@
 /** PersistentVolume.spec.nodeAffinity: from which nodes the volume can be reached. */
 import type { TopologyRule } from '../../plugins/volume.ts';
 import type { FieldReader } from '../fields/field-reader.ts';
-import { readRuleValues } from '../fields/rule-values.ts';
+import { readLabelRule } from '../fields/label-rule.ts';
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] as const;
 
@@ -24,12 +24,10 @@ export function readNodeAffinity(affinity: FieldReader): readonly (readonly Topo
   return read;
 }
 
-function readRule(reader: FieldReader): TopologyRule {
-  const operator = reader.key('operator');
-  const known = operator.requiredOneOf(OPERATORS, 'In');
-  return {
-    key: reader.key('key').requiredText((text) => text !== '', 'the key of a topology, such as a zone'),
-    operator: known,
-    values: readRuleValues(reader.key('values'), operator.text() ?? ''),
-  };
+function readRule(rule: FieldReader): TopologyRule {
+  return readLabelRule(rule, {
+    key: 'the key of a topology, such as a zone',
+    operators: OPERATORS,
+    standIn: 'In',
+  });
 }

@@ -9,7 +9,7 @@ import type {
 } from './content-source.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { OBJECT_NAME } from '../fields/object-name.ts';
-import { readRuleValues } from '../fields/rule-values.ts';
+import { readLabelRule } from '../fields/label-rule.ts';
 import type { PodVolumeSource } from './objects.ts';
 import { fitTogether, readContentPath, readContentSource, readDefaultMode } from './read-content.ts';
 import { type PodFields, readDownwardFiles } from './read-downward.ts';
@@ -133,14 +133,6 @@ function readSelector(labels: FieldReader): LabelSelector {
     matchExpressions: labels
       .key('matchExpressions')
       .list()
-      .map((rule) => {
-        const operator = rule.key('operator');
-        const known = operator.requiredOneOf(OPERATORS, 'In');
-        return {
-          key: rule.key('key').requiredText((text) => text !== '', 'the key of a label'),
-          operator: known,
-          values: readRuleValues(rule.key('values'), operator.text() ?? ''),
-        };
-      }),
+      .map((rule) => readLabelRule(rule, { key: 'the key of a label', operators: OPERATORS, standIn: 'In' })),
   };
 }
