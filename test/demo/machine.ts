@@ -1,4 +1,5 @@
 /** What the kernel says of this machine: mounts, loop devices and processes; never asked of the product. */
+import { spawnSync } from 'node:child_process';
 import {
   accessSync,
   closeSync,
@@ -62,6 +63,17 @@ export async function runToEnd(tool: string, argv: readonly string[]): Promise<v
   const ran = await runTool({ tool, argv, deadlineMs: TOOL_MS });
   if (!ran.ok) throw new Error(ran.failure.message);
   if (ran.value.exitCode !== 0) throw new Error(`${tool} ${argv.join(' ')}: ${ran.value.stderr.trim()}`);
+}
+
+const UNMOUNT_TRIES_MAX = 2_000;
+
+/** What a person does beside a living agent. While that looks at the path it is busy, for less than a millisecond. */
+export function unmountByHand(path: string): void {
+  for (let tries = 1; ; tries += 1) {
+    const { status, stderr } = spawnSync('umount', ['--', path], { encoding: 'utf8' });
+    if (status === 0) return;
+    if (tries >= UNMOUNT_TRIES_MAX) throw new Error(`umount ${path}: ${stderr?.trim()}`);
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { mountsBelow, readOrNothing, runToEnd } from '../demo/machine.ts';
+import { mountsBelow, readOrNothing, unmountByHand } from '../demo/machine.ts';
 import { assertLegal, ladderCalls, ladderNames, readCalls } from './call-record.ts';
 import { goPrograms } from './go-program.ts';
 import { csiDriver, documents, pod, volumeAndClaim } from './manifests.ts';
@@ -199,7 +199,7 @@ test('restarted, it forgets its mounts and says they are gone: held and named un
       !ladderNames(readCalls(mock.record)).includes('NodeUnstageVolume'),
       'not unstaged below a publication',
     );
-    await runToEnd('umount', [target]);
+    unmountByHand(target);
     await world.untilEmpty();
     assertLegal(readCalls(mock.record), { attach: false });
   }),
@@ -246,7 +246,7 @@ test('a driver that was killed and started again on the same socket serves the n
     await world.until('the first one to be held', ({ pods }) =>
       reasonsOf(pods).includes('unpublished-still-mounted'),
     );
-    await runToEnd('umount', [targetOf(world, UID, VOLUME.name)]);
+    unmountByHand(targetOf(world, UID, VOLUME.name));
     await world.untilEmpty();
     assertLegal(readCalls(mock.record), { attach: false });
   }),

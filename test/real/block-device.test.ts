@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
+import { loopDevicesBelow, mountsBelow, unmountByHand } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { blockPlacesOf, onRealNode, podWith, type RealNode } from './real-node.ts';
 
@@ -108,7 +108,7 @@ test(
         assert.equal(statSync(link).rdev, rdev);
         assert.equal(read(link), 'precious');
         // The driver has lost it, and takes down nothing that it does not know: what an operator would do.
-        execFileSync('umount', [published]);
+        unmountByHand(published);
       } finally {
         for (const other of others) execFileSync('losetup', ['--detach', other]);
       }
@@ -139,7 +139,7 @@ test(
       const asked = () => node.driver.calls.filter(({ method }) => method === 'NodePublishVolume');
       for (let times = 1; times <= 2; times += 1) {
         const holds = loopDevicesBelow(node.root);
-        execFileSync('umount', [published]);
+        unmountByHand(published);
         assert.ok(!statSync(link).isBlockDevice(), 'a container started now would get an empty file');
         // The second time nobody is there to see it: the restart is what finds it.
         if (times === 2) await node.killAgent();

@@ -3,12 +3,12 @@
  * are peers where `/` is shared), and over the pods; the agent, the kernel and the driver are real.
  */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { StatusDocument, PodVolumeStatus } from '../../agent/status/status-document.ts';
-import { mountsBelow } from '../demo/machine.ts';
+import { mountsBelow, unmountByHand } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, podWith, type RealNode, targetOf } from './real-node.ts';
 
@@ -19,14 +19,6 @@ function cover(path: string): number {
   execFileSync('mount', ['-t', 'tmpfs', SOURCE, path]);
   const own = mountsBelow(path).filter(({ target, source }) => target === path && source === SOURCE);
   return own.at(-1)?.mountId ?? assert.fail(`nothing mounted at ${path}`);
-}
-
-const TRIES_MAX = 200;
-
-/** While the agent looks at the path it is busy, for less than a millisecond. */
-function uncover(path: string): void {
-  for (let tries = 1; spawnSync('umount', [path]).status !== 0; tries += 1)
-    assert.ok(tries < TRIES_MAX, `umount ${path} fails`);
 }
 
 function secondPod(): string {
@@ -92,7 +84,7 @@ test(
       await coveredByIsTold(node, 'web-2', mountId);
       assert.deepEqual(readdirSync(staging), [], 'nothing was written into it');
       assert.deepEqual(mountsBelow(secondTarget(node)), []);
-      uncover(staging);
+      unmountByHand(staging);
       await node.untilMounted(2);
       isDataThere(node, secondTarget(node));
       isDataThere(node, targetOf(node, 'data'));
@@ -124,7 +116,7 @@ test(
         methods.every((method) => !/^Node(Stage|Publish|Un)/.test(method)),
         methods.join(),
       );
-      uncover(target);
+      unmountByHand(target);
       await node.untilEmpty();
     }),
 );
@@ -141,7 +133,7 @@ test('MT-15: so it is where a mount over the one shows over the other, too', { s
     node.put('pod-b', secondPod());
     await coveredByIsTold(node, 'web-2', onStage);
     assert.deepEqual(mountsBelow(secondTarget(node)), []);
-    uncover(target);
+    unmountByHand(target);
     await node.untilMounted(2);
     isDataThere(node, secondTarget(node));
     await allGoes(node);
@@ -160,7 +152,7 @@ test('MT-15: what lies over all pods hides them, and nothing is made in it', { s
     await node.startAgent();
     await coveredByIsTold(node, 'web-2', mountId);
     assert.deepEqual(readdirSync(pods), []);
-    uncover(pods);
+    unmountByHand(pods);
     await node.untilMounted(2);
     isDataThere(node, secondTarget(node));
     assert.ok(existsSync(join(targetOf(node, 'data'), 'note')));

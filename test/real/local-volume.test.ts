@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { mountsBelow, readMounts, unmountAll } from '../demo/machine.ts';
+import { mountsBelow, readMounts, unmountAll, unmountByHand } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { NODE, onRealNode, type RealNode } from './real-node.ts';
 
@@ -180,7 +180,7 @@ test(
         node.put('web', podYaml('web', 'disk'));
         await node.startAgent();
         await node.untilMounted(1);
-        execFileSync('umount', [outer]);
+        unmountByHand(outer);
         node.put('next', podYaml('next', 'disk'));
         const told = await node.until('the second pod to be refused, or served', ({ pods }) => {
           const [data] = pods.find(({ name }) => name === 'next')?.volumes ?? [];
@@ -193,7 +193,7 @@ test(
         await node.untilMounted(2);
         for (const name of ['web', 'next']) node.remove(name);
         await node.untilEmpty();
-        execFileSync('umount', [outer]);
+        unmountByHand(outer);
       }),
     ),
 );
@@ -245,7 +245,7 @@ for (const [what, part] of [
             assert.equal(mountAt(targetOf(node, 'web', 'disk'))?.device, mountAt(disk)?.device);
             node.remove('web');
             await node.untilEmpty();
-            execFileSync('umount', [outer]);
+            unmountByHand(outer);
             node.put('web', podYaml('web', 'disk'));
             await node.untilMounted(1);
             assert.deepEqual(readdirSync(outer), ['part'], 'without a pod nothing of before counts');

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
-import { mountsBelow, runToEnd } from '../demo/machine.ts';
+import { mountsBelow, runToEnd, unmountByHand } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, type RealNode } from './real-node.ts';
 
@@ -116,12 +116,12 @@ test(
       assert.match(status.sources.replaced?.is ?? '', /^tmpfs cover, mounted on it/);
       assert.deepEqual([status.agent.complete, thereOf(node)], [false, PODS]);
       assert.match(mooring(node, 'explain', 'uid-a'), /mooring manifests accept/);
-      await runToEnd('umount', ['--', manifests(node)]);
+      unmountByHand(manifests(node));
       await node.until('the old one to be back', isKnown);
       await cover();
       writeFileSync(join(manifests(node), 'a.yaml'), manifestOf('a').replaceAll('uid-a', 'uid-strange'));
       await node.until('it to be told in life', isReplaced);
-      await runToEnd('umount', ['--', manifests(node)]);
+      unmountByHand(manifests(node));
       const back = await node.until('the old one to be back', isKnown);
       assert.deepEqual(
         [back.pods.map(({ uid }) => uid).toSorted(), thereOf(node)],
