@@ -8,9 +8,21 @@ export type { FileSystemType } from './device/file-system-tools.ts';
 /** Block device as the kernel numbers it: `major:minor`, `8:16`. Reused once nobody has the device open. */
 export type DeviceNumber = Brand<string, 'DeviceNumber'>;
 
+/** A disk as long as it is in the machine. */
+export interface Disk {
+  readonly device: DeviceNumber;
+  /**
+   * The kernel's diskseq: another disk that gets the same number in this boot has another. A partition has its disk's.
+   * Absent: no disk has the number, or the kernel (before 5.15) does not tell.
+   */
+  readonly sequence?: string;
+}
+
 export interface BlockDevices {
   /** The number of the block device node at `path`; undefined when there is none, or something else. lstat only. */
   deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>>;
+  /** As `deviceOf`, with which disk has that number now. Nothing is opened. */
+  identifyDisk(path: AbsolutePath): Promise<Result<Disk | undefined>>;
   /**
    * Keeps the block device at `path` open through a loop device, as the kubelet does, until `releaseDevice`: while it
    * is open the kernel gives its number to no other device (k/k#34437). Survives this process. Held already is success.

@@ -32,7 +32,7 @@ export {
   parseAbsolutePath,
   wayTo,
 } from './absolute-path.ts';
-export type { DeviceNumber } from './block-devices.ts';
+export type { DeviceNumber, Disk } from './block-devices.ts';
 
 export type Cancel = () => void;
 

@@ -12,6 +12,11 @@ export interface DeviceWorld {
   readonly root: AbsolutePath;
   /** A device that nobody uses; answers the path of its node. */
   addDevice(): Promise<AbsolutePath>;
+  /**
+   * The disk of that node goes and another gets its number; neither is used. False when the number went to somebody
+   * else.
+   */
+  replace(node: AbsolutePath): Promise<boolean>;
   /** Somebody takes what is mounted at the target away, held or not (umount -l). */
   takeAway(target: AbsolutePath): Promise<void>;
   /** A process opens the node until the answer is called. */
@@ -19,6 +24,8 @@ export interface DeviceWorld {
 }
 
 export type MakeDeviceWorld = (t: TestContext) => Promise<DeviceWorld>;
+
+const REPLACEMENTS_MAX = 16;
 
 interface Stage extends DeviceWorld {
   readonly host: Host;
@@ -56,6 +63,7 @@ export function deviceContract(name: string, make: MakeDeviceWorld): void {
     });
   };
   nodeSentences(sentence);
+  identitySentences(sentence);
   holdSentences(sentence);
   lostHoldSentences(sentence);
   heldPathSentences(sentence);
@@ -86,6 +94,35 @@ function nodeSentences(sentence: Sentence): void {
       assert.equal(value(await host.deviceOf(path)), undefined);
     assert.equal(value(await host.deviceOf(below(root, 'x', 'y'))), undefined);
     refuses(await host.deviceOf(below(root, 'way', 'f')), 'path-unsafe');
+  });
+}
+
+function identitySentences(sentence: Sentence): void {
+  sentence(
+    'a disk is the same one at every path and look, and not the one that had its number',
+    async (stage) => {
+      const { host } = stage;
+      for (let tries = 1; ; tries += 1) {
+        const node = await stage.addDevice();
+        const target = await publish(stage, node, `volume-${tries}`);
+        const disk = value(await host.identifyDisk(node));
+        assert.ok(disk?.sequence !== undefined, 'Linux 5.15 and later tell it');
+        assert.equal(disk.device, await deviceAt(stage, node));
+        assert.deepEqual(value(await host.identifyDisk(target)), disk);
+        if (await stage.replace(node)) {
+          const other = value(await host.identifyDisk(target));
+          assert.equal(other?.device, disk.device);
+          assert.notEqual(other.sequence ?? disk.sequence, disk.sequence);
+          return;
+        }
+        assert.ok(tries < REPLACEMENTS_MAX, 'others take every number that gets free');
+      }
+    },
+  );
+  sentence('what is no device node is no disk', async ({ host, root }) => {
+    value(await host.writeFile(below(root, 'f'), new Uint8Array(), { mode: 0o600, durable: false }));
+    for (const path of ['f', 'x'].map((one) => below(root, one)))
+      assert.equal(value(await host.identifyDisk(path)), undefined);
   });
 }
 

@@ -25,13 +25,17 @@ function run(tool: string, ...argv: string[]): string {
 
 let images = 0;
 
-/** A loop device over a file of the scratch directory; detached before that is deleted. */
-function addDevice(t: TestContext, root: AbsolutePath, ...options: string[]): AbsolutePath {
+function addImage(root: AbsolutePath): AbsolutePath {
   images += 1;
   const image = below(root, `image-${images}`);
   writeFileSync(image, '');
   truncateSync(image, IMAGE_BYTES);
-  const device = run('losetup', '--find', '--show', ...options, image);
+  return image;
+}
+
+/** A loop device over a file of the scratch directory; detached before that is deleted. */
+function addDevice(t: TestContext, root: AbsolutePath, ...options: string[]): AbsolutePath {
+  const device = run('losetup', '--find', '--show', ...options, addImage(root));
   t.after(detacherOf(device));
   return device as AbsolutePath;
 }
@@ -76,6 +80,10 @@ if (skip === false) {
       root,
       newHost: () => realHost(t),
       addDevice: async () => addDevice(t, root),
+      replace: async (node) => {
+        run('losetup', '--detach', node);
+        return spawnSync('losetup', [node, addImage(root)]).status === 0;
+      },
       takeAway: async (target) => {
         // Whoever cleans up after a test that failed finds what holds it by nothing else.
         for (const { name, backingFile } of attachedLoopDevices())

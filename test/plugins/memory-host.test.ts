@@ -19,6 +19,12 @@ deviceContract('MemoryHost', async () => {
       host.plant(node, { kind: 'block', block });
       return node;
     },
+    replace: async (node) => {
+      const disk = await host.identifyDisk(node);
+      const device = (disk.ok ? disk.value?.device : undefined) as DeviceNumber;
+      host.devices.remove(device);
+      return host.devices.add() === device;
+    },
     takeAway: async (target) => host.takeAway(target),
     open: async (node) => {
       const found = await host.deviceOf(node);

@@ -768,6 +768,13 @@ export function createMemoryHost(): MemoryHost {
         const node = walk(path);
         return node.ok ? ok(node.value?.block) : node;
       }),
+    identifyDisk: (path) =>
+      asked('identifyDisk', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        const device = node.value?.block;
+        return ok(device === undefined ? undefined : devices.diskOf(device));
+      }),
     holdDevice: (path) =>
       asked('holdDevice', () => {
         const node = walk(path);

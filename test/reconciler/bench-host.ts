@@ -137,6 +137,10 @@ export function createBenchHost(beganMs = 0): BenchHost {
       return text === undefined ? fail({ code: 'path-missing', message: path, effect: 'none' }) : ok(text);
     },
     deviceOf: async (path: AbsolutePath) => ok(nodes.get(path)),
+    async identifyDisk(path: AbsolutePath) {
+      const device = nodes.get(path);
+      return ok(device === undefined ? undefined : { device });
+    },
     holdDevice: async () => done,
     releaseDevice: async () => done,
     heldPaths: async () => ok([...held]),

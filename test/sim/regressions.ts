@@ -770,4 +770,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a record that is older than the last one may say of other pods that the volume was in use',
   },
+  {
+    seed: 521305815,
+    isOfToday: true,
+    sentence: 'a number that another disk was given before it was held is not given to the pod',
+  },
 ];

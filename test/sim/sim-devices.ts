@@ -1,5 +1,5 @@
 /** Block devices of a machine in memory: their numbers, who has them open, and the loop devices that hold them. */
-import { type AbsolutePath, type DeviceNumber, isBelow } from '../../mount/host.ts';
+import { type AbsolutePath, type DeviceNumber, type Disk, isBelow } from '../../mount/host.ts';
 
 export interface Hold {
   readonly loop: string;
@@ -24,6 +24,8 @@ export class SimDevices {
   readonly #present = new Map<DeviceNumber, string>();
   /** What each number was the last time. */
   readonly #last = new Map<DeviceNumber, string>();
+  readonly #sequences = new Map<DeviceNumber, number>();
+  #added = 0;
   readonly #openers = new Map<DeviceNumber, string[]>();
   readonly #holds: Hold[] = [];
   /** Their holds were lost; as long as the pods have them open the kernel gives them to nobody else. */
@@ -38,8 +40,7 @@ export class SimDevices {
     for (let minor = 0; ; minor += 1) {
       const device = `${MAJOR}:${minor}` as DeviceNumber;
       if (this.#present.has(device) || this.#kept.has(device) || this.usersOf(device).length > 0) continue;
-      this.#present.set(device, label);
-      this.changes += 1;
+      this.#appear(device, label);
       return device;
     }
   }
@@ -47,16 +48,22 @@ export class SimDevices {
   /** A disk that is never unplugged. */
   addFixed(device: DeviceNumber, label: string): void {
     this.#fixed.set(device, label);
-    this.#present.set(device, label);
+    this.#appear(device, label);
   }
 
   /** The disk that had this number is there again; false when another disk has it now, or is still held under it. */
   addAgain(device: DeviceNumber, label: string): boolean {
     if (this.#present.has(device)) return this.#present.get(device) === label;
     if (this.#last.get(device) !== label && this.usersOf(device).length > 0) return false;
-    this.#present.set(device, label);
-    this.changes += 1;
+    this.#appear(device, label);
     return true;
+  }
+
+  #appear(device: DeviceNumber, label: string): void {
+    this.#present.set(device, label);
+    this.#added += 1;
+    this.#sequences.set(device, this.#added);
+    this.changes += 1;
   }
 
   /** The disk is gone, whoever uses it; its nodes stay, and lead nowhere or to the next disk of that number. */
@@ -81,6 +88,12 @@ export class SimDevices {
   listedAt(path: string): boolean | undefined {
     const number = path.startsWith(LISTED) ? path.slice(LISTED.length) : undefined;
     return number === undefined ? undefined : this.#present.has(number as DeviceNumber);
+  }
+
+  /** Which disk has the number now; nothing while none has. */
+  diskOf(device: DeviceNumber): Disk {
+    const sequence = this.#present.has(device) ? this.#sequences.get(device) : undefined;
+    return { device, ...(sequence === undefined ? {} : { sequence: String(sequence) }) };
   }
 
   has(device: DeviceNumber): boolean {

@@ -44,6 +44,11 @@ deviceContract('SimHost', async (t) => {
       assert.equal(kernel.makeDeviceNode(node, device), undefined);
       return node;
     },
+    replace: async (node) => {
+      const device = kernel.deviceOf(node) as DeviceNumber;
+      kernel.devices.remove(device);
+      return kernel.devices.add() === device;
+    },
     takeAway: async (target) => assert.equal(kernel.unmountLazily(target), undefined),
     open: async (node) => {
       const device = kernel.deviceOf(node) as DeviceNumber;

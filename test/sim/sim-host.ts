@@ -20,6 +20,7 @@ import {
   type ContentStamp,
   type DirectoryIdentity,
   type DirectoryReading,
+  type Disk,
   type FileEntry,
   type FileSystemProbe,
   type Host,
@@ -576,6 +577,16 @@ export class SimHost implements Host {
     const apply = (): Result<DeviceNumber | undefined> => {
       const device = this.#parts.kernel.deviceOf(path);
       return isErrno(device) ? fail(failureOf(device, path)) : ok(device);
+    };
+    return this.#act({ kind: 'deviceOf', what: path, readOnly: true, apply });
+  }
+
+  identifyDisk(path: AbsolutePath): Promise<Result<Disk | undefined>> {
+    const { kernel } = this.#parts;
+    const apply = (): Result<Disk | undefined> => {
+      const device = kernel.deviceOf(path);
+      if (isErrno(device)) return fail(failureOf(device, path));
+      return ok(device === undefined ? undefined : kernel.devices.diskOf(device));
     };
     return this.#act({ kind: 'deviceOf', what: path, readOnly: true, apply });
   }

@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
-import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from '../../host.ts';
+import { type AbsolutePath, type DeviceNumber, type Disk, isBelow, parseAbsolutePath } from '../../host.ts';
 import { readOrNothing } from './kernel-text.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
 import { DELETED_MARK, isShownOf, withChild } from '../path/path-walk.ts';
@@ -15,9 +15,7 @@ export interface NodeIdentity {
 }
 
 /** A device node is a name for a device. */
-export interface DeviceNode extends NodeIdentity {
-  readonly device: DeviceNumber;
-}
+export interface DeviceNode extends NodeIdentity, Disk {}
 
 export interface LoopDevice {
   /** `loop3` */
@@ -27,6 +25,7 @@ export interface LoopDevice {
 }
 
 const BLOCK_DIRECTORY = '/sys/block';
+const DEVICES_BY_NUMBER = '/sys/dev/block';
 const DEVICES = '/dev';
 const NODES_MAX = 16_384;
 const LOOP_NAME = /^loop[0-9]+$/;
@@ -38,9 +37,21 @@ export function deviceNodeOf(path: AbsolutePath): Result<DeviceNode | undefined>
     const seen = lstatSync(child.path, { throwIfNoEntry: false, bigint: true });
     if (seen === undefined || !seen.isBlockDevice()) return ok(undefined);
     const device = formatDevice(seen.rdev) as DeviceNumber;
-    return ok({ device, fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });
+    return ok({ device, ...sequenceOf(device), fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });
   });
   return !node.ok && node.failure.code === 'path-missing' ? ok(undefined) : node;
+}
+
+/** What sysfs does not tell is not told: no disk has the number, or the kernel is old. */
+function sequenceOf(device: DeviceNumber): Pick<Disk, 'sequence'> {
+  const directory = `${DEVICES_BY_NUMBER}/${device}`;
+  try {
+    // A partition's directory lies in that of its disk.
+    const text = readOrNothing(`${directory}/diskseq`) ?? readOrNothing(`${directory}/../diskseq`);
+    return text === undefined ? {} : { sequence: text.trim() };
+  } catch {
+    return {};
+  }
 }
 
 /**

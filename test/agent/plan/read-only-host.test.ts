@@ -16,7 +16,7 @@ const CALLS: Readonly<Record<Exclude<keyof Host, 'bootId'>, 'look' | 'change' | 
   ...{ listDirectory: 'look', readDirectoryFiles: 'look', readMountTable: 'look', mountIdOf: 'look' },
   ...{ mountPlaceOf: 'look', lookUpMount: 'look', probeFileSystem: 'look', findHolders: 'look' },
   ...{ findPlaceHolders: 'look', deviceOf: 'look', findDeviceUsers: 'look', measureUsage: 'look' },
-  ...{ heldPaths: 'look' },
+  ...{ heldPaths: 'look', identifyDisk: 'look' },
   ...{ readDeviceContent: 'look', proveBlank: 'look', readIscsiSessions: 'look' },
   ...{ makeDirectory: 'change', removeEmptyDirectory: 'change', removeTree: 'change', writeFile: 'change' },
   ...{ overwriteFile: 'change', synchronise: 'change', removeFile: 'change', rename: 'change' },

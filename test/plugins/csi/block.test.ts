@@ -206,6 +206,58 @@ test('a device that cannot be held was never the pod’s: the next one may be an
   assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
 });
 
+/** The disk is pulled out, and the next one is given its number. */
+function giveNumberAway(world: BlockWorld): void {
+  const { device } = world.disk;
+  world.memory.devices.remove(device);
+  assert.equal(world.memory.devices.add('another'), device);
+}
+
+for (const manner of ['bind', 'mknod'] as const)
+  test(`k/k#34437: a number given to another disk before it is held never reaches the pod (${manner})`, async () => {
+    const world = createBlockWorld(manner);
+    const before = world.describe();
+    const { held, link } = places(world);
+    const { holdDevice } = world.host;
+    world.host.holdDevice = (path) => {
+      world.host.holdDevice = holdDevice;
+      giveNumberAway(world);
+      return holdDevice(path);
+    };
+    const first = await world.plugin().publish(world.call());
+    assert.deepEqual(refuse(first), { code: 'device-changed', effect: 'unknown' });
+    assert.equal(refuse(await world.host.readLink(link)).code, 'path-missing');
+    assert.deepEqual(
+      [accept(await world.host.mountIdOf(held)), world.memory.devices.holds()],
+      [undefined, []],
+    );
+    world.newDisk();
+    const { mount } = accept(await world.plugin().publish(world.call()));
+    assert.equal(mount?.blockDevice, world.disk.device);
+    accept(await world.plugin().unpublish(world.call()));
+    assert.deepEqual(world.describe(), before);
+  });
+
+test('k/k#34437: a look that comes long after the driver’s answer does not tell which disk it meant', async () => {
+  const world = createBlockWorld();
+  const { published, link } = places(world);
+  const { identifyDisk, nowMs } = world.host;
+  world.host.identifyDisk = (path) => {
+    if (path === published) {
+      world.host.identifyDisk = identifyDisk;
+      world.host.nowMs = () => nowMs() + 60_000;
+      giveNumberAway(world);
+    }
+    return identifyDisk(path);
+  };
+  const first = await world.plugin().publish(world.call());
+  assert.deepEqual(refuse(first), { code: 'deadline-passed', effect: 'unknown' });
+  assert.equal(refuse(await world.host.readLink(link)).code, 'path-missing');
+  world.newDisk();
+  const { mount } = accept(await world.plugin().publish(world.call()));
+  assert.equal(mount?.blockDevice, world.disk.device);
+});
+
 /** Somebody binds a file of his over the path; answers the number of his mount. */
 async function bindTheirs(world: BlockWorld, path: AbsolutePath): Promise<number | undefined> {
   const theirs = below(parentOf(path), 'theirs');

@@ -206,6 +206,7 @@ export function createSocketHost(): SocketHost {
     bindPart: never,
     unmount: never,
     deviceOf: async () => ok(undefined),
+    identifyDisk: async () => ok(undefined),
     holdDevice: async () => done,
     releaseDevice: async () => done,
     heldPaths: async () => ok([]),
