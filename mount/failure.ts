@@ -62,6 +62,7 @@ export const FAILURE_RETRY = {
   'unpublished-still-mounted': 'later',
   'unstaged-still-mounted': 'later',
   'device-changed': 'later',
+  'device-replaced': 'later',
   'published-not-a-device': 'later',
   'device-in-use': 'later',
   'device-content': 'later',

@@ -80,11 +80,12 @@ function keepsMount({ refresh, mount }: PublicationCall, mountIdBefore: number |
 }
 
 async function lookAtPublished(
-  { host, layout, block }: CsiSurroundings,
+  csi: CsiSurroundings,
   call: PublicationCall,
   path: AbsolutePath,
   mountIdBefore: number | undefined,
 ): Promise<Result<PublishedMount>> {
+  const { host, layout, block } = csi;
   const spec = csiSpec(call.spec);
   if (spec.mode !== 'Block') {
     const isKept = keepsMount(call, mountIdBefore);
@@ -99,7 +100,10 @@ async function lookAtPublished(
     return isHad ? published : judgedByStage(call, spec, path, published.value);
   }
   const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));
-  return device.ok ? ok({ mount: device.value, isDead: false }) : device;
+  if (device.ok) return ok({ mount: device.value, isDead: false });
+  // Asked again, drivers say OK over whatever node is there; so it is given back, and made anew with the next try.
+  if (device.failure.code === 'device-replaced') await unpublishPlace(csi, spec, call);
+  return device;
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   type AbsolutePath,
   below,
   type DeviceNumber,
+  type Disk,
   type Host,
   isBelow,
   type MountIdentity,
@@ -23,6 +24,8 @@ export interface DevicePublication {
    * What is at the path is bound to the file at `held`, kept open there, and linked into the pod. Idempotent.
    * `device-changed` when the pod was given another device than there is now, and both exist: then the pod has no link.
    * One that has gone from the machine is replaced by the one that is there now, and both are held until `takeBack`.
+   * `device-replaced` when another disk had got the number before it was held (k/k#34437): then nothing is left there.
+   * Where a device was bound before, that is `device-changed`.
    * Every failure has effect `unknown`.
    */
   bringOut(places: DevicePublicationLayout, source: DeviceSource): Promise<Result<MountIdentity>>;
@@ -33,10 +36,9 @@ export interface DevicePublication {
   takeBack(places: DevicePublicationLayout): Promise<Result<void>>;
 }
 
-/** A node of a device, and which device that was a moment ago. */
-export interface DeviceSource {
+/** A node of a device, and which disk that was a moment ago. */
+export interface DeviceSource extends Disk {
   readonly path: AbsolutePath;
-  readonly device: DeviceNumber;
 }
 
 interface Parts {
@@ -49,8 +51,8 @@ interface Parts {
 export function createDevicePublication(parts: Parts): DevicePublication {
   const { host, mounter } = parts;
   return {
-    async bringOut({ published, held, link }, { path, device }) {
-      const bound = await bind(parts, path, held, device);
+    async bringOut({ published, held, link }, source) {
+      const bound = await bind(parts, source.path, held, source.device);
       if (!bound.ok) {
         // The link leads to another device than the pod was given: who is started now must get none.
         if (bound.failure.code === 'device-changed') await removeLink(host, link);
@@ -63,8 +65,16 @@ export function createDevicePublication(parts: Parts): DevicePublication {
         if (bound.value.isNew) await mounter.unmountOnly(held, bound.value.mount.mountId);
         return doubtful<never>(hold);
       }
+      const { isNew, mount } = bound.value;
+      const kept = await proveKept(host, held, source, isNew);
+      if (!kept.ok) {
+        if (isNew || kept.failure.code === 'device-changed') await removeLink(host, link);
+        if (isNew) await host.releaseDevice(held);
+        if (isNew) await mounter.unmountOnly(held, mount.mountId);
+        return doubtful<never>(kept);
+      }
       const linked = await setLink(host, link, published);
-      return linked.ok ? ok(bound.value.mount) : doubtful<never>(linked);
+      return linked.ok ? ok(mount) : doubtful<never>(linked);
     },
     takeBack({ held, link }) {
       return inOrder(
@@ -131,6 +141,21 @@ async function withoutFile(
   if (top === undefined || !nameOfRoot(top.root).endsWith(belowRoot)) return bound;
   const unmounted = await mounter.unmountOnly(held, top.mountId);
   return unmounted.ok ? await boundAt(host, held) : unmounted;
+}
+
+/** Until it was held its number could be given to another disk, to which the node led from then on (k/k#34437). */
+async function proveKept(
+  host: Host,
+  held: AbsolutePath,
+  { device, sequence }: DeviceSource,
+  isNew: boolean,
+): Promise<Result<void>> {
+  const now = await host.identifyDisk(held);
+  if (!now.ok) return now;
+  if (now.value?.device === device && now.value.sequence === sequence) return done;
+  const message = `device ${device} is another disk now than when the volume was looked at`;
+  const code = isNew ? 'device-replaced' : 'device-changed';
+  return fail({ code, message, effect: 'unknown', blocker: held });
 }
 
 /** Is the one no disk of this machine any more, and the other one? */

@@ -89,10 +89,10 @@ export class DevicePlace {
     const refuse = (code: 'path-wrong-kind' | 'path-missing', because: string) =>
       fail({ code, message: `${title} ${because}`, effect: 'none', blocker: from });
     if (kind !== 'block') return refuse('path-wrong-kind', 'is a directory, and its volumeMode is Block');
-    const device = await host.deviceOf(path);
-    if (!device.ok) return device;
-    if (device.value === undefined) return refuse('path-missing', 'has just gone');
-    return ok({ path, device: device.value });
+    const disk = await host.identifyDisk(path);
+    if (!disk.ok) return disk;
+    if (disk.value === undefined) return refuse('path-missing', 'has just gone');
+    return ok({ path, ...disk.value });
   }
 
   /**

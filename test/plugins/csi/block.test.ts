@@ -225,7 +225,7 @@ for (const manner of ['bind', 'mknod'] as const)
       return holdDevice(path);
     };
     const first = await world.plugin().publish(world.call());
-    assert.deepEqual(refuse(first), { code: 'device-changed', effect: 'unknown' });
+    assert.deepEqual(refuse(first), { code: 'device-replaced', effect: 'unknown' });
     assert.equal(refuse(await world.host.readLink(link)).code, 'path-missing');
     assert.deepEqual(
       [accept(await world.host.mountIdOf(held)), world.memory.devices.holds()],
@@ -251,7 +251,7 @@ test('k/k#34437: a look that comes long after the driver’s answer does not tel
     return identifyDisk(path);
   };
   const first = await world.plugin().publish(world.call());
-  assert.deepEqual(refuse(first), { code: 'deadline-passed', effect: 'unknown' });
+  assert.deepEqual(refuse(first), { code: 'device-replaced', effect: 'unknown' });
   assert.equal(refuse(await world.host.readLink(link)).code, 'path-missing');
   world.newDisk();
   const { mount } = accept(await world.plugin().publish(world.call()));
