@@ -19,13 +19,16 @@ import { doubtful, inOrder } from '../steps.ts';
 /** A link for each block device, by number, until the device is removed; whoever has it open keeps only its number. */
 const PRESENT_DEVICES = below('/' as AbsolutePath, 'sys', 'dev', 'block');
 
+/** In which a disk can be pulled out, and the next one plugged in. */
+const LOOK_MS_MAX = 10_000;
+
 export interface DevicePublication {
   /**
    * What is at the path is bound to the file at `held`, kept open there, and linked into the pod. Idempotent.
    * `device-changed` when the pod was given another device than there is now, and both exist: then the pod has no link.
    * One that has gone from the machine is replaced by the one that is there now, and both are held until `takeBack`.
-   * `device-replaced` when another disk had got the number before it was held (k/k#34437): then nothing is left there.
-   * Where a device was bound before, that is `device-changed`.
+   * `device-replaced` when another disk had got the number before it was held (k/k#34437), or may have got it, and the
+   * pod was never given one: then nothing is left.
    * Every failure has effect `unknown`.
    */
   bringOut(places: DevicePublicationLayout, source: DeviceSource): Promise<Result<MountIdentity>>;
@@ -39,6 +42,8 @@ export interface DevicePublication {
 /** A node of a device, and which disk that was a moment ago. */
 export interface DeviceSource extends Disk {
   readonly path: AbsolutePath;
+  /** How long, after its driver had named it, until it was looked at. */
+  readonly lookMs: number;
 }
 
 interface Parts {
@@ -51,30 +56,18 @@ interface Parts {
 export function createDevicePublication(parts: Parts): DevicePublication {
   const { host, mounter } = parts;
   return {
-    async bringOut({ published, held, link }, source) {
+    async bringOut(places, source) {
+      const { published, held, link } = places;
       const bound = await bind(parts, source.path, held, source.device);
       if (!bound.ok) {
         // The link leads to another device than the pod was given: who is started now must get none.
         if (bound.failure.code === 'device-changed') await removeLink(host, link);
         return doubtful<never>(bound);
       }
-      const hold = await host.holdDevice(held);
-      if (!hold.ok) {
-        // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
-        // What is held after all is busy and stays.
-        if (bound.value.isNew) await mounter.unmountOnly(held, bound.value.mount.mountId);
-        return doubtful<never>(hold);
-      }
-      const { isNew, mount } = bound.value;
-      const kept = await proveKept(host, held, source, isNew);
-      if (!kept.ok) {
-        if (isNew || kept.failure.code === 'device-changed') await removeLink(host, link);
-        if (isNew) await host.releaseDevice(held);
-        if (isNew) await mounter.unmountOnly(held, mount.mountId);
-        return doubtful<never>(kept);
-      }
+      const kept = await keep(parts, places, source, bound.value);
+      if (!kept.ok) return doubtful<never>(kept);
       const linked = await setLink(host, link, published);
-      return linked.ok ? ok(mount) : doubtful<never>(linked);
+      return linked.ok ? ok(bound.value.mount) : doubtful<never>(linked);
     },
     takeBack({ held, link }) {
       return inOrder(
@@ -143,19 +136,46 @@ async function withoutFile(
   return unmounted.ok ? await boundAt(host, held) : unmounted;
 }
 
-/** Until it was held its number could be given to another disk, to which the node led from then on (k/k#34437). */
-async function proveKept(
-  host: Host,
-  held: AbsolutePath,
-  { device, sequence }: DeviceSource,
-  isNew: boolean,
+/** Held; until then its number could be given to another disk, to which the node led from then on (k/k#34437). */
+async function keep(
+  { host, mounter }: Parts,
+  { held, link }: DevicePublicationLayout,
+  { device, sequence, lookMs }: DeviceSource,
+  { isNew, mount }: Bound,
 ): Promise<Result<void>> {
+  const refuse = (code: 'device-changed' | 'device-replaced' | 'deadline-passed', because: string) =>
+    fail({ code, message: `device ${device} ${because}`, effect: 'unknown', blocker: held });
+  const unbind = () => mounter.unmountOnly(held, mount.mountId);
+  if (isNew && lookMs > LOOK_MS_MAX) {
+    await unbind();
+    const code = (await isGiven(host, link)) ? 'deadline-passed' : 'device-replaced';
+    return refuse(code, `was looked at late: after ${LOOK_MS_MAX / 1_000} s it may be another disk`);
+  }
+  const hold = await host.holdDevice(held);
+  if (!hold.ok) {
+    // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
+    // What is held after all is busy and stays.
+    if (isNew) await unbind();
+    return hold;
+  }
   const now = await host.identifyDisk(held);
-  if (!now.ok) return now;
-  if (now.value?.device === device && now.value.sequence === sequence) return done;
-  const message = `device ${device} is another disk now than when the volume was looked at`;
-  const code = isNew ? 'device-replaced' : 'device-changed';
-  return fail({ code, message, effect: 'unknown', blocker: held });
+  if (now.ok && now.value?.device === device && now.value.sequence === sequence) return done;
+  const because = 'is another disk now than when it was looked at';
+  if (!isNew || (await isGiven(host, link))) {
+    // One of the holds at this path may keep what the pod has open: they stay.
+    if (!now.ok) return now;
+    await removeLink(host, link);
+    return refuse('device-changed', because);
+  }
+  await host.releaseDevice(held);
+  await unbind();
+  return now.ok ? refuse('device-replaced', because) : now;
+}
+
+/** May a pod have been given what the link leads to? */
+async function isGiven(host: Host, link: AbsolutePath): Promise<boolean> {
+  const text = await host.readLink(link);
+  return text.ok || text.failure.code !== 'path-missing';
 }
 
 /** Is the one no disk of this machine any more, and the other one? */

@@ -124,6 +124,7 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   if (isOurBind && sim.world.told.isNew(path as AbsolutePath)) return;
   if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
     return;
+  if (!sim.world.told.has(path) && what.startsWith('NodeUnpublishVolume') && isRecycled(sim, path)) return;
   // The removal was judged when it began, maybe in another life; whoever wants it by now wants a new one.
   const mark = `${path.replace('/volumes/', '/plugins/')}/removing`;
   if (what.startsWith('removeTree') && isThere(sim, mark)) return;
@@ -150,6 +151,17 @@ function isRenewing(sim: Simulation, uid: string): boolean {
     const known = reconciler?.actual().get(operation.volume);
     return wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted);
   });
+}
+
+/** A device that is just being published goes back when its number may be another disk's by now (k/k#34437). */
+function isRecycled(sim: Simulation, path: string): boolean {
+  const names = path.split('/');
+  return (sim.earlyView()?.reconciler.running() ?? []).some(
+    ({ operation }) =>
+      operation.kind === 'publish' &&
+      DEVICE_PATH.test(path) &&
+      operation.publication.split('/').every((name) => names.includes(name)),
+  );
 }
 
 const POD_PATH = /\/pods\/([^/]+)\//;

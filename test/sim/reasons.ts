@@ -14,14 +14,15 @@ import type { Simulation } from './simulate.ts';
 /** A try is begun in the turn that its time has come; timers are rounded up. */
 const LATE_MS_MAX = 5;
 
-const RPC_OF: Readonly<Record<string, string | undefined>> = {
-  attach: 'ControllerPublishVolume',
-  detach: 'ControllerUnpublishVolume',
-  stage: 'NodeStageVolume',
-  unstage: 'NodeUnstageVolume',
-  publish: 'NodePublishVolume',
-  unpublish: 'NodeUnpublishVolume',
-  expand: 'NodeExpandVolume',
+const RPCS_OF: Readonly<Record<string, readonly string[] | undefined>> = {
+  attach: ['ControllerPublishVolume'],
+  detach: ['ControllerUnpublishVolume'],
+  stage: ['NodeStageVolume'],
+  unstage: ['NodeUnstageVolume'],
+  // What was published of a disk that another one took the number of is given back.
+  publish: ['NodePublishVolume', 'NodeUnpublishVolume'],
+  unpublish: ['NodeUnpublishVolume'],
+  expand: ['NodeExpandVolume'],
 };
 
 /** `obstacles`: those of this moment. */
@@ -56,11 +57,12 @@ function untrueStep(
   const isOfCluster = obstacle.operation === 'attach' || obstacle.operation === 'detach';
   // The cluster attaches: what is waited for then is an answer of its API server.
   if (isOfCluster && sim.cluster !== undefined) return undefined;
-  const rpc = RPC_OF[obstacle.operation ?? ''] ?? '';
+  const rpcs = RPCS_OF[obstacle.operation ?? ''] ?? [];
   const calls = work.calls().filter((one) => one.volumeId === spec.volumeHandle);
-  const own = calls.find((one) => one.method === rpc && isAt(sim, spec, place, one));
+  const own = calls.find((one) => rpcs.includes(one.method) && isAt(sim, spec, place, one));
   const told = obstacle.step;
-  if (own !== undefined && (told?.kind !== 'called' || told.rpc !== rpc)) return `${rpc} is not answered yet`;
+  if (own !== undefined && (told?.kind !== 'called' || told.rpc !== own.method))
+    return `${own.method} is not answered yet`;
   const effects = work.effects().filter((one) => isAbout(sim, spec, places, one));
   switch (told?.kind) {
     case 'called':

@@ -258,6 +258,31 @@ test('k/k#34437: a look that comes long after the driver’s answer does not tel
   assert.equal(mount?.blockDevice, world.disk.device);
 });
 
+for (const isLate of [true, false]) {
+  const what = isLate ? 'a late look' : 'another disk';
+  test(`k/k#34437: ${what} takes no hold from a pod that has a device, nor is its driver told to take it`, async () => {
+    const world = createBlockWorld();
+    const { published, held, link } = places(world);
+    accept(await world.plugin().publish(world.call()));
+    // Somebody takes the bind away, and what keeps the number stays.
+    world.memory.takeAway(held);
+    const holds = world.memory.devices.holds().length;
+    const { identifyDisk, nowMs } = world.host;
+    world.host.identifyDisk = async (path) => {
+      const disk = await identifyDisk(path);
+      if (path !== published)
+        return isLate ? disk : { ok: true, value: { ...world.disk, sequence: 'other' } };
+      if (isLate) world.host.nowMs = () => nowMs() + 60_000;
+      return disk;
+    };
+    const again = await world.plugin().publish(world.call());
+    assert.equal(refuse(again).code, isLate ? 'deadline-passed' : 'device-changed');
+    assert.ok(world.memory.devices.holds().length >= holds);
+    assert.equal((await world.host.readLink(link)).ok, isLate, 'nobody is given another disk');
+    assert.ok(!methods(world).includes('NodeUnpublishVolume'));
+  });
+}
+
 /** Somebody binds a file of his over the path; answers the number of his mount. */
 async function bindTheirs(world: BlockWorld, path: AbsolutePath): Promise<number | undefined> {
   const theirs = below(parentOf(path), 'theirs');
