@@ -71,7 +71,7 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
     case 'deviceOpened':
       return trouble.openDevice();
     case 'diskUnplugged':
-      return trouble.unplugDisk((backing) => isShown(sim, backing.handle));
+      return trouble.unplugDisk(({ handle }) => isShown(sim, handle) || isGiven(sim, handle));
     case 'holdLost':
       return trouble.loseHold();
   }
@@ -102,6 +102,16 @@ function isShown(sim: Simulation, handle: string): boolean {
     }
   }
   return false;
+}
+
+/** It is just being published. */
+function isGiven(sim: Simulation, handle: string): boolean {
+  const { running = [], actual } = runningIn(sim);
+  return running.some(({ operation, phase }) => {
+    if (phase !== 'running' || operation.kind !== 'publish') return false;
+    const spec = actual?.get(operation.volume)?.spec;
+    return spec?.kind === 'csi' && spec.volumeHandle === handle;
+  });
 }
 
 /** An operator's word about any volume that is here; what it answers is noted when it is durable. */

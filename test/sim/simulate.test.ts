@@ -16,6 +16,7 @@ import {
   aboutClusterClock,
   aboutHung,
   aboutLostHolds,
+  aboutRecycledNumbers,
   aboutMovedPods,
   aboutNodeIds,
 } from './stories.ts';
@@ -80,6 +81,10 @@ test('issue 7, 12 and 14: where file systems hang nobody else waits, and all hea
 
 test('k/k#34437: where what holds devices is lost, it is noticed, and they are held again', async () => {
   assert.deepEqual(await failuresOf(1, 25, aboutLostHolds), []);
+});
+
+test('k/k#34437: where disks are pulled out while they are published no pod gets another, nor waits for good', async () => {
+  assert.deepEqual(await failuresOf(56, 90, aboutRecycledNumbers), []);
 });
 
 test('AP-12: where pods move from one manifest to another all the time, none is taken down', async () => {

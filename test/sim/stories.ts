@@ -341,6 +341,18 @@ export function aboutLostHolds(plan: Plan): Plan {
   };
 }
 
+/** Looks at devices may take a minute, in which disks are pulled out, and others get their numbers. */
+export function aboutRecycledNumbers(plan: Plan): Plan {
+  const slow = { refused: 0, doubtful: 0, slow: 0.3, hung: 0 };
+  return {
+    ...plan,
+    features: { ...plan.features, blockShare: 1 },
+    podsMax: Math.max(plan.podsMax, 4),
+    events: { ...plan.events, podComes: 6, podGoes: 2, podReplaced: 2, reboots: 0, diskUnplugged: 6 },
+    weather: { ...plan.weather, effects: new Map(plan.weather.effects).set('deviceOf', slow) },
+  };
+}
+
 /** Parts of most volumes are bound; volumes lose their mounts, and agents their lives and their records. */
 export function aboutSubpaths(plan: Plan): Plan {
   const { events } = plan;
@@ -653,6 +665,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   iscsi: aboutIscsi,
   runtimes: aboutRuntimes,
   'lost-holds': aboutLostHolds,
+  'recycled-numbers': aboutRecycledNumbers,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
   'hidden-notes': aboutHiddenNotes,
