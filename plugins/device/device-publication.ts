@@ -27,8 +27,8 @@ export interface DevicePublication {
    * What is at the path is bound to the file at `held`, kept open there, and linked into the pod. Idempotent.
    * `device-changed` when the pod was given another device than there is now, and both exist: then the pod has no link.
    * One that has gone from the machine is replaced by the one that is there now, and both are held until `takeBack`.
-   * `device-replaced` when another disk had got the number before it was held (k/k#34437), or may have got it, and the
-   * pod was never given one: then nothing is left.
+   * `device-replaced` when another disk had got the number before it was held (k/k#34437), or may have got it by the
+   * time that its driver's word was looked at, and the pod was never given one: then nothing is left.
    * Every failure has effect `unknown`.
    */
   bringOut(places: DevicePublicationLayout, source: DeviceSource): Promise<Result<MountIdentity>>;
@@ -42,8 +42,11 @@ export interface DevicePublication {
 /** A node of a device, and which disk that was a moment ago. */
 export interface DeviceSource extends Disk {
   readonly path: AbsolutePath;
-  /** How long, after its driver had named it, until it was looked at. */
-  readonly lookMs: number;
+  /**
+   * When its driver said that it is there: a driver says so again of the same node, whichever disk has its number by
+   * then. Absent: nobody did, it was looked for.
+   */
+  readonly answeredMs?: number;
 }
 
 interface Parts {
@@ -57,8 +60,8 @@ export function createDevicePublication(parts: Parts): DevicePublication {
   const { host, mounter } = parts;
   return {
     async bringOut(places, source) {
-      const { published, held, link } = places;
-      const bound = await bind(parts, source.path, held, source.device);
+      const { published, link } = places;
+      const bound = await bind(parts, places, source);
       if (!bound.ok) {
         // The link leads to another device than the pod was given: who is started now must get none.
         if (bound.failure.code === 'device-changed') await removeLink(host, link);
@@ -86,12 +89,13 @@ export function createDevicePublication(parts: Parts): DevicePublication {
  */
 async function bind(
   parts: Parts,
-  source: AbsolutePath,
-  held: AbsolutePath,
-  device: DeviceNumber,
+  places: DevicePublicationLayout,
+  source: DeviceSource,
 ): Promise<Result<Bound>> {
   const { host, mounter } = parts;
-  const before = await withoutFile(parts, source, held);
+  const { held } = places;
+  const { device } = source;
+  const before = await boundBefore(parts, places, source);
   if (!before.ok) return before;
   if (before.value !== undefined) {
     const same = sameDevice({ mount: before.value, isNew: false }, held, device);
@@ -100,7 +104,7 @@ async function bind(
     // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
     if (!isGone.value) return same;
   }
-  const mounted = await host.mount({ fsType: 'bind', source, target: held, options: [] });
+  const mounted = await host.mount({ fsType: 'bind', source: source.path, target: held, options: [] });
   // The kernel is the judge: a mount that failed or was killed may be there.
   const after = await boundAt(host, held);
   if (!after.ok) return after;
@@ -113,6 +117,25 @@ async function bind(
   }
   const message = `mount said done, but nothing is mounted at ${held}`;
   return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
+}
+
+/**
+ * What is bound there since an earlier call, and may be the pod's. `device-replaced`: it was nobody's, and is gone; its
+ * driver is to make it anew.
+ */
+async function boundBefore(
+  parts: Parts,
+  places: DevicePublicationLayout,
+  { path, device, answeredMs }: DeviceSource,
+): Promise<Result<MountIdentity | undefined>> {
+  const { held } = places;
+  const found = await withoutFile(parts, path, held);
+  if (!found.ok || found.value === undefined) return found;
+  if (answeredMs === undefined && found.value.blockDevice === device) return found;
+  const kept = await withoutUnheld(parts, places, found.value);
+  if (!kept.ok || kept.value !== undefined || answeredMs === undefined) return kept;
+  const message = `${held} was bound before a crash and not held: its number may be another disk's`;
+  return fail({ code: 'device-replaced', message, effect: 'unknown', blocker: held });
 }
 
 /**
@@ -136,17 +159,31 @@ async function withoutFile(
   return unmounted.ok ? await boundAt(host, held) : unmounted;
 }
 
+/** What was bound, and neither held nor given to the pod, was given up in between; it goes. */
+async function withoutUnheld(
+  { host, mounter }: Parts,
+  { held, link }: DevicePublicationLayout,
+  bound: MountIdentity,
+): Promise<Result<MountIdentity | undefined>> {
+  if (bound.blockDevice === undefined || (await isGiven(host, link))) return ok(bound);
+  const holds = await host.heldPaths(parentOf(held));
+  if (!holds.ok) return holds;
+  if (holds.value.includes(held)) return ok(bound);
+  const unbound = await mounter.unmountOnly(held, bound.mountId);
+  return unbound.ok ? await boundAt(host, held) : unbound;
+}
+
 /** Held; until then its number could be given to another disk, to which the node led from then on (k/k#34437). */
 async function keep(
   { host, mounter }: Parts,
   { held, link }: DevicePublicationLayout,
-  { device, sequence, lookMs }: DeviceSource,
+  { device, sequence, answeredMs }: DeviceSource,
   { isNew, mount }: Bound,
 ): Promise<Result<void>> {
   const refuse = (code: 'device-changed' | 'device-replaced' | 'deadline-passed', because: string) =>
     fail({ code, message: `device ${device} ${because}`, effect: 'unknown', blocker: held });
   const unbind = () => mounter.unmountOnly(held, mount.mountId);
-  if (isNew && lookMs > LOOK_MS_MAX) {
+  if (isNew && answeredMs !== undefined && host.nowMs() - answeredMs > LOOK_MS_MAX) {
     await unbind();
     const code = (await isGiven(host, link)) ? 'deadline-passed' : 'device-replaced';
     return refuse(code, `was looked at late: after ${LOOK_MS_MAX / 1_000} s it may be another disk`);

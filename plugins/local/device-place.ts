@@ -92,7 +92,7 @@ export class DevicePlace {
     const disk = await host.identifyDisk(path);
     if (!disk.ok) return disk;
     if (disk.value === undefined) return refuse('path-missing', 'has just gone');
-    return ok({ path, ...disk.value, lookMs: 0 });
+    return ok({ path, ...disk.value });
   }
 
   /**

@@ -83,7 +83,7 @@ test('k/k#34437: where what holds devices is lost, it is noticed, and they are h
   assert.deepEqual(await failuresOf(1, 25, aboutLostHolds), []);
 });
 
-test('k/k#34437: where disks are pulled out while they are published no pod gets another, nor waits for good', async () => {
+test('k/k#34437: where disks go while they are published no pod gets another, nor waits for good', async () => {
   assert.deepEqual(await failuresOf(56, 90, aboutRecycledNumbers), []);
 });
 

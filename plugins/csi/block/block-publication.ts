@@ -18,8 +18,7 @@ export async function bringOutPublished(
   const answeredMs = host.nowMs();
   const disk = await host.identifyDisk(published);
   if (!disk.ok) return doubtful<never>(disk);
-  const lookMs = host.nowMs() - answeredMs;
-  if (disk.value !== undefined) return block.bringOut(places, { path: published, ...disk.value, lookMs });
+  if (disk.value !== undefined) return block.bringOut(places, { path: published, ...disk.value, answeredMs });
   const message = `NodePublishVolume said OK, but there is no block device at ${published}`;
   return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
 }

@@ -344,26 +344,28 @@ test('MT-14: what was bound while somebody took the driver’s own away was neve
   }
 });
 
-test('k/k#34437: a device bound before a crash and never held is no pod’s, and gives way to the one of now', async () => {
-  const world = createBlockWorld('mknod');
-  const before = world.describe();
-  const { held } = places(world);
-  const { holdDevice } = world.host;
-  let isBound = false;
-  world.host.holdDevice = () => {
-    isBound = true;
-    return new Promise(() => {});
-  };
-  void world.plugin().publish(world.call());
-  while (!isBound) await new Promise(setImmediate);
-  world.host.holdDevice = holdDevice;
-  giveNumberAway(world);
-  world.newDisk();
-  accept(await world.plugin().publish(world.call()));
-  assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
-  accept(await world.plugin().unpublish(world.call()));
-  assert.deepEqual(world.describe(), before);
-});
+for (const manner of ['bind', 'mknod'] as const)
+  test(`k/k#34437: a device bound before a crash and never held gives way to the one of now (${manner})`, async () => {
+    const world = createBlockWorld(manner);
+    const before = world.describe();
+    const { held } = places(world);
+    const { holdDevice } = world.host;
+    let isBound = false;
+    world.host.holdDevice = () => {
+      isBound = true;
+      return new Promise(() => {});
+    };
+    void world.plugin().publish(world.call());
+    while (!isBound) await new Promise(setImmediate);
+    world.host.holdDevice = holdDevice;
+    giveNumberAway(world);
+    world.newDisk();
+    assert.equal(refuse(await world.plugin().publish(world.call())).code, 'device-replaced');
+    accept(await world.plugin().publish(world.call()));
+    assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
+    accept(await world.plugin().unpublish(world.call()));
+    assert.deepEqual(world.describe(), before);
+  });
 
 /** The driver's own was taken away as it was bound, so a file is bound now, and nobody heard how that ended. */
 async function crashedWithFileBound(world: BlockWorld): Promise<void> {
