@@ -1,5 +1,5 @@
 /** The rung of a CSI volume that is published: one RPC up, one down, and after each the kernel is asked. */
-import { assert, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import { assert, done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
 import { bringOutPublished } from './block/block-publication.ts';
 import { applyFsGroup } from './call/fs-group.ts';
@@ -28,7 +28,28 @@ export async function publish(csi: CsiSurroundings, call: PublicationCall) {
   return published;
 }
 
+/** Disks that are pulled out again and again are left to the back-off. */
+const PUBLISH_TRIES_MAX = 2;
+
 async function tryPublish(
+  csi: CsiSurroundings,
+  call: PublicationCall,
+): Promise<Result<{ readonly mount: MountIdentity }>> {
+  for (let tries = 1; ; tries += 1) {
+    const published = await publishOnce(csi, call);
+    if (published.ok || published.failure.code !== 'device-replaced')
+      return tries === 1 ? published : doubtful(published);
+    // Asked again, drivers say OK over whatever node is there; so it is given back before it is made anew. Our bind
+    // goes after that: without a hold it says that the node is not to be trusted.
+    const given = await unpublishPlace(csi, csiSpec(call.spec), call, () =>
+      csi.block.takeBack(csi.layout.blockPublication(call.publication)),
+    );
+    if (!given.ok) return doubtful<never>(given);
+    if (tries === PUBLISH_TRIES_MAX) return published;
+  }
+}
+
+async function publishOnce(
   csi: CsiSurroundings,
   call: PublicationCall,
 ): Promise<Result<{ readonly mount: MountIdentity }>> {
@@ -80,12 +101,11 @@ function keepsMount({ refresh, mount }: PublicationCall, mountIdBefore: number |
 }
 
 async function lookAtPublished(
-  csi: CsiSurroundings,
+  { host, layout, block }: CsiSurroundings,
   call: PublicationCall,
   path: AbsolutePath,
   mountIdBefore: number | undefined,
 ): Promise<Result<PublishedMount>> {
-  const { host, layout, block } = csi;
   const spec = csiSpec(call.spec);
   if (spec.mode !== 'Block') {
     const isKept = keepsMount(call, mountIdBefore);
@@ -100,10 +120,7 @@ async function lookAtPublished(
     return isHad ? published : judgedByStage(call, spec, path, published.value);
   }
   const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));
-  if (device.ok) return ok({ mount: device.value, isDead: false });
-  // Asked again, drivers say OK over whatever node is there; so it is given back, and made anew with the next try.
-  if (device.failure.code === 'device-replaced') await unpublishPlace(csi, spec, call);
-  return device;
+  return device.ok ? ok({ mount: device.value, isDead: false }) : device;
 }
 
 /**
@@ -142,6 +159,7 @@ async function unpublishPlace(
   csi: CsiSurroundings,
   spec: CsiVolumeSpec,
   call: PublicationCall,
+  release: () => Promise<Result<void>> = async () => done,
 ): Promise<Result<void>> {
   const place = csi.places.publication(spec, call.publication);
   const unpublished = await csi.inTurn(spec, call, {
@@ -151,6 +169,8 @@ async function unpublishPlace(
     sharing: sharingOf(csi, spec),
   });
   if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldAt(place, unpublished.failure);
+  const released = await release();
+  if (!released.ok) return released;
   const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
   return removed.ok ? removed : fail({ ...removed.failure, ended: true });
 }

@@ -28,7 +28,8 @@ export interface DevicePublication {
    * `device-changed` when the pod was given another device than there is now, and both exist: then the pod has no link.
    * One that has gone from the machine is replaced by the one that is there now, and both are held until `takeBack`.
    * `device-replaced` when another disk had got the number before it was held (k/k#34437), or may have got it by the
-   * time that its driver's word was looked at, and the pod was never given one: then nothing is left.
+   * time that its driver's word was looked at, and the pod was never given one: then it is not held, and that is said
+   * again until its driver has taken it back and `takeBack` has ended it.
    * Every failure has effect `unknown`.
    */
   bringOut(places: DevicePublicationLayout, source: DeviceSource): Promise<Result<MountIdentity>>;
@@ -120,8 +121,8 @@ async function bind(
 }
 
 /**
- * What is bound there since an earlier call, and may be the pod's. `device-replaced`: it was nobody's, and is gone; its
- * driver is to make it anew.
+ * What is bound there since an earlier call, and may be the pod's. `device-replaced`: it is nobody's, and its driver is
+ * to make it anew; what no driver made goes.
  */
 async function boundBefore(
   parts: Parts,
@@ -132,9 +133,11 @@ async function boundBefore(
   const found = await withoutFile(parts, path, held);
   if (!found.ok || found.value === undefined) return found;
   if (answeredMs === undefined && found.value.blockDevice === device) return found;
-  const kept = await withoutUnheld(parts, places, found.value);
-  if (!kept.ok || kept.value !== undefined || answeredMs === undefined) return kept;
-  const message = `${held} was bound before a crash and not held: its number may be another disk's`;
+  const kept = await isKept(parts, places, found.value);
+  if (!kept.ok) return kept;
+  if (kept.value) return found;
+  if (answeredMs === undefined) return unbound(parts, held, found.value.mountId);
+  const message = `${held} was bound and not held: its number may be another disk's by now`;
   return fail({ code: 'device-replaced', message, effect: 'unknown', blocker: held });
 }
 
@@ -143,10 +146,11 @@ async function boundBefore(
  * Somebody else's stays.
  */
 async function withoutFile(
-  { host, root, mounter }: Parts,
+  parts: Parts,
   source: AbsolutePath,
   held: AbsolutePath,
 ): Promise<Result<MountIdentity | undefined>> {
+  const { host, root } = parts;
   const bound = await boundAt(host, held);
   if (!bound.ok || bound.value === undefined || bound.value.blockDevice !== undefined) return bound;
   const table = await host.readMountTable(root);
@@ -155,22 +159,28 @@ async function withoutFile(
   const top = table.value.at(held).at(-1);
   // It has no name any more when the driver, or we before we asked the driver again, have removed it.
   if (top === undefined || !nameOfRoot(top.root).endsWith(belowRoot)) return bound;
-  const unmounted = await mounter.unmountOnly(held, top.mountId);
-  return unmounted.ok ? await boundAt(host, held) : unmounted;
+  return unbound(parts, held, top.mountId);
 }
 
-/** What was bound, and neither held nor given to the pod, was given up in between; it goes. */
-async function withoutUnheld(
-  { host, mounter }: Parts,
+/** What was bound, and neither held nor given to the pod, was given up in between. */
+async function isKept(
+  { host }: Parts,
   { held, link }: DevicePublicationLayout,
   bound: MountIdentity,
-): Promise<Result<MountIdentity | undefined>> {
-  if (bound.blockDevice === undefined || (await isGiven(host, link))) return ok(bound);
+): Promise<Result<boolean>> {
+  if (bound.blockDevice === undefined || (await isGiven(host, link))) return ok(true);
   const holds = await host.heldPaths(parentOf(held));
-  if (!holds.ok) return holds;
-  if (holds.value.includes(held)) return ok(bound);
-  const unbound = await mounter.unmountOnly(held, bound.mountId);
-  return unbound.ok ? await boundAt(host, held) : unbound;
+  return holds.ok ? ok(holds.value.includes(held)) : holds;
+}
+
+/** What is there below it then. */
+async function unbound(
+  { host, mounter }: Parts,
+  held: AbsolutePath,
+  mountId: number,
+): Promise<Result<MountIdentity | undefined>> {
+  const unmounted = await mounter.unmountOnly(held, mountId);
+  return unmounted.ok ? await boundAt(host, held) : unmounted;
 }
 
 /** Held; until then its number could be given to another disk, to which the node led from then on (k/k#34437). */
@@ -184,7 +194,6 @@ async function keep(
     fail({ code, message: `device ${device} ${because}`, effect: 'unknown', blocker: held });
   const unbind = () => mounter.unmountOnly(held, mount.mountId);
   if (isNew && answeredMs !== undefined && host.nowMs() - answeredMs > LOOK_MS_MAX) {
-    await unbind();
     const code = (await isGiven(host, link)) ? 'deadline-passed' : 'device-replaced';
     return refuse(code, `was looked at late: after ${LOOK_MS_MAX / 1_000} s it may be another disk`);
   }
@@ -205,7 +214,6 @@ async function keep(
     return refuse('device-changed', because);
   }
   await host.releaseDevice(held);
-  await unbind();
   return now.ok ? refuse('device-replaced', because) : now;
 }
 
