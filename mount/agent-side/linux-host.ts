@@ -206,12 +206,7 @@ function createDeviceCalls(
       const node = await nodeOf(path);
       return node.ok ? ok(node.value?.device) : node;
     },
-    identifyDisk: async (path) => {
-      const node = await nodeOf(path);
-      if (!node.ok || node.value === undefined) return node;
-      const { device, sequence } = node.value;
-      return ok({ device, ...(sequence === undefined ? {} : { sequence }) });
-    },
+    identifyDisk: (path) => ask('identifyDisk', { path }),
     holdDevice: (path) => inTurn(path, () => holdDevice(path)),
     releaseDevice: (path) => inTurn(path, () => releaseDevice(path)),
     heldPaths: (within) => ask('findHeldPaths', { within }),

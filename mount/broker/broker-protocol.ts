@@ -18,7 +18,7 @@ import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
 import type { IscsiRecord } from './device/iscsi-record.ts';
-import type { IscsiSession } from '../block-devices.ts';
+import type { Disk, IscsiSession } from '../block-devices.ts';
 import type { BoundPart, PartBind } from '../part-bind.ts';
 import type { WriteOptions } from '../temporary-file.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
@@ -76,6 +76,7 @@ export interface PathCalls {
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
   findPlaceHolders: { args: PlacesAsked; result: Result<PlaceHolders> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
+  identifyDisk: { args: { path: AbsolutePath }; result: Result<Disk | undefined> };
   findLoopsOf: { args: { path: AbsolutePath; mark: string | undefined }; result: Result<readonly string[]> };
   findHeldPaths: { args: { within: AbsolutePath }; result: Result<readonly AbsolutePath[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
@@ -128,6 +129,7 @@ const CHANGES_THE_WORLD = {
   findHolders: false,
   findPlaceHolders: false,
   deviceNodeOf: false,
+  identifyDisk: false,
   findLoopsOf: false,
   findHeldPaths: false,
   findDeviceByNode: false,

@@ -19,7 +19,13 @@ import { findHolders } from './path/holders.ts';
 import { isDeviceChangeable, proveBlank } from './device/blank-device.ts';
 import { writeIscsiRecord } from './device/iscsi-record.ts';
 import { readIscsiSessions } from './device/iscsi-sysfs.ts';
-import { deviceNodeOf, findDeviceByNode, findHeldPaths, findLoopsOf } from './device/path-device.ts';
+import {
+  deviceNodeOf,
+  findDeviceByNode,
+  findHeldPaths,
+  findLoopsOf,
+  identifyDisk,
+} from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
 import { bindPart } from './part/part-bind.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path/mount-lookup.ts';
@@ -107,6 +113,7 @@ type DeviceCall = Extract<
   {
     readonly kind:
       | 'deviceNodeOf'
+      | 'identifyDisk'
       | 'findLoopsOf'
       | 'findHeldPaths'
       | 'proveBlank'
@@ -122,6 +129,8 @@ function dispatchOfDevice(call: DeviceCall): Result<unknown> {
   switch (call.kind) {
     case 'deviceNodeOf':
       return deviceNodeOf(call.args.path);
+    case 'identifyDisk':
+      return identifyDisk(call.args.path);
     case 'findLoopsOf':
       return findLoopsOf(call.args.path, call.args.mark);
     case 'findHeldPaths':

@@ -192,7 +192,6 @@ async function keep(
 ): Promise<Result<void>> {
   const refuse = (code: 'device-changed' | 'device-replaced' | 'deadline-passed', because: string) =>
     fail({ code, message: `device ${device} ${because}`, effect: 'unknown', blocker: held });
-  const unbind = () => mounter.unmountOnly(held, mount.mountId);
   if (isNew && answeredMs !== undefined && host.nowMs() - answeredMs > LOOK_MS_MAX) {
     const code = (await isGiven(host, link)) ? 'deadline-passed' : 'device-replaced';
     return refuse(code, `was looked at late: after ${LOOK_MS_MAX / 1_000} s it may be another disk`);
@@ -201,7 +200,7 @@ async function keep(
   if (!hold.ok) {
     // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
     // What is held after all is busy and stays.
-    if (isNew) await unbind();
+    if (isNew) await mounter.unmountOnly(held, mount.mountId);
     return hold;
   }
   const now = await host.identifyDisk(held);

@@ -71,7 +71,7 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
     case 'deviceOpened':
       return trouble.openDevice();
     case 'diskUnplugged':
-      return trouble.unplugDisk(({ handle }) => isShown(sim, handle) || isGiven(sim, handle));
+      return trouble.unplugDisk(({ handle }) => isShown(sim, handle) || isBeingPublished(sim, handle));
     case 'holdLost':
       return trouble.loseHold();
   }
@@ -104,8 +104,7 @@ function isShown(sim: Simulation, handle: string): boolean {
   return false;
 }
 
-/** It is just being published. */
-function isGiven(sim: Simulation, handle: string): boolean {
+function isBeingPublished(sim: Simulation, handle: string): boolean {
   const { running = [], actual } = runningIn(sim);
   return running.some(({ operation, phase }) => {
     if (phase !== 'running' || operation.kind !== 'publish') return false;

@@ -4,7 +4,7 @@
  */
 import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
-import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
+import { CSI_PLUGIN, type CsiVolumeSpec, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
@@ -155,13 +155,16 @@ function isRenewing(sim: Simulation, uid: string): boolean {
 
 /** A device that is just being published goes back when its number may be another disk's by now (k/k#34437). */
 function isRecycled(sim: Simulation, path: string): boolean {
-  const names = path.split('/');
-  return (sim.earlyView()?.reconciler.running() ?? []).some(
-    ({ operation }) =>
-      operation.kind === 'publish' &&
-      DEVICE_PATH.test(path) &&
-      operation.publication.split('/').every((name) => names.includes(name)),
+  if (!DEVICE_PATH.test(path)) return false;
+  const running = sim.earlyView()?.reconciler.running() ?? [];
+  return running.some(
+    ({ operation }) => operation.kind === 'publish' && isPathOf(operation.publication, path),
   );
+}
+
+function isPathOf(publication: PublicationKey, path: string): boolean {
+  const names = path.split('/');
+  return publication.split('/').every((name) => names.includes(name));
 }
 
 const POD_PATH = /\/pods\/([^/]+)\//;
@@ -171,8 +174,7 @@ const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 function beganAtMs(sim: Simulation, { reconciler }: AgentView, path: string): number | undefined {
   const running = reconciler.running().find(({ operation, phase }) => {
     if (operation.kind !== 'unpublish' || phase !== 'running') return false;
-    const names = path.split('/');
-    return operation.publication.split('/').every((name) => names.includes(name));
+    return isPathOf(operation.publication, path);
   });
   return running?.begunMs === undefined ? undefined : sim.kernel.bootedMs + running.begunMs;
 }

@@ -15,7 +15,9 @@ export interface NodeIdentity {
 }
 
 /** A device node is a name for a device. */
-export interface DeviceNode extends NodeIdentity, Disk {}
+export interface DeviceNode extends NodeIdentity {
+  readonly device: DeviceNumber;
+}
 
 export interface LoopDevice {
   /** `loop3` */
@@ -37,9 +39,17 @@ export function deviceNodeOf(path: AbsolutePath): Result<DeviceNode | undefined>
     const seen = lstatSync(child.path, { throwIfNoEntry: false, bigint: true });
     if (seen === undefined || !seen.isBlockDevice()) return ok(undefined);
     const device = formatDevice(seen.rdev) as DeviceNumber;
-    return ok({ device, ...sequenceOf(device), fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });
+    return ok({ device, fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });
   });
   return !node.ok && node.failure.code === 'path-missing' ? ok(undefined) : node;
+}
+
+/** As `Host.identifyDisk`. */
+export function identifyDisk(path: AbsolutePath): Result<Disk | undefined> {
+  const node = deviceNodeOf(path);
+  if (!node.ok || node.value === undefined) return node;
+  const { device } = node.value;
+  return ok({ device, ...sequenceOf(device) });
 }
 
 /** What sysfs does not tell is not told: no disk has the number, or the kernel is old. */
