@@ -775,4 +775,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a number that another disk was given before it was held is not given to the pod',
   },
+  {
+    seed: 742935823,
+    isOfToday: true,
+    sentence: 'a pod that came while the state root could not be read may have run, and keeps what has died',
+  },
 ];
