@@ -53,6 +53,7 @@ export function createBench(t: TestContext, seed = 1, wire = false): Bench {
         onEffect: () => {},
         onWrite: () => {},
         onListing: () => {},
+        onFailed: () => {},
         isQuiet: () => false,
         holdersAt: (path) => holders.get(path) ?? [],
       }),

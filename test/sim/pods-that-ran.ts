@@ -14,12 +14,14 @@ interface PodsThatRanParts {
   readonly nowMs: () => number;
   /** Is anything mounted for the pod, whoever knows of it? */
   readonly hasMounts: (pod: PodUid) => boolean;
+  /** Has the agent seen all that may be there of the pod? */
+  readonly isKnown: (pod: PodUid) => boolean;
 }
 
 export class PodsThatRan {
   readonly #parts: PodsThatRanParts;
   readonly #ran = new Set<PodUid>();
-  /** Whether the pod had nothing when this life saw it wanted first. */
+  /** Whether the pod had nothing when this life saw it wanted first, and could not have (D-136). */
   readonly #isNew = new Map<PodUid, boolean>();
   /** Since when the agent knows of a stage that it is dead, and nothing of the volume was under way. */
   readonly #deadSinceMs = new Map<VolumeId, number>();
@@ -50,7 +52,8 @@ export class PodsThatRan {
     }
     const wanted = placesByPod(desired);
     for (const pod of wanted.keys())
-      if (!this.#isNew.has(pod)) this.#isNew.set(pod, !isLifeNew && !this.#had.has(pod));
+      if (!this.#isNew.has(pod))
+        this.#isNew.set(pod, !isLifeNew && !this.#had.has(pod) && this.#parts.isKnown(pod));
     this.#noteDead(reconciler);
     this.#had = new Set(
       [...actual.values()].flatMap(({ publications }) =>

@@ -10,7 +10,7 @@ import type { Usage, UsageRequest } from '../../mount/usage.ts';
 import { usageOf } from './sim-usage.ts';
 import type { PlaceHolder, PlaceHolders } from '../../mount/holder/place-holder.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import { fail, type Failure, type FailureCode, ok, type Result } from '../../mount/failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/ownership-part.ts';
 import {
   type AbsolutePath,
@@ -76,6 +76,8 @@ export interface SimHostParts {
   readonly onWrite: (path: AbsolutePath, content: Uint8Array) => void;
   /** Every listing the agent was answered, for the oracle of what it can know. */
   readonly onListing: (path: AbsolutePath) => void;
+  /** An effect was answered with a failure, or given up. */
+  readonly onFailed: (kind: EffectKind, path: string, code: FailureCode) => void;
   /** An effect that takes no time and no chance: what a seed is not about leaves its story as it was. */
   readonly isQuiet: (kind: EffectKind, path: string) => boolean;
   /** Somebody mounts over our places. */
@@ -741,7 +743,9 @@ export class SimHost implements Host {
       const settle = (result: Result<T>): void => {
         this.#pending.delete(pending);
         answered();
-        if (this.#alive) resolve(result);
+        if (!this.#alive) return;
+        if (!result.ok) this.#parts.onFailed(act.kind, act.path ?? act.what, result.failure.code);
+        resolve(result);
       };
       const arrive = (): void => {
         if (!this.#alive) return;

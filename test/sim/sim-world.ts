@@ -61,6 +61,8 @@ export interface SimWorldParts {
   readonly violate: (invariant: string, text: string) => void;
   readonly onTeardown: (what: string, path: string, handle: string) => void;
   readonly agentLife: () => number;
+  /** Nothing of the pod can be on the disk that the living agent has not seen. */
+  readonly hasReadDiskOf: (pod: PodUid) => boolean;
   /** The agent believes that a pod was told of a place of the volume. */
   readonly isThoughtHad: (handle: string) => boolean;
   /** What the driver calls this node, as far as the agent has heard. */
@@ -118,6 +120,7 @@ export class SimWorld {
       const directory = this.layout.podDirectory(pod);
       return this.#parts.kernel.mounts().some(({ target }) => isBelow(target, directory));
     },
+    isKnown: (pod) => this.#parts.hasReadDiskOf(pod),
   });
   readonly deaths: FileSystemDeaths;
   readonly hung: HungFileSystems;

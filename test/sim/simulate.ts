@@ -15,6 +15,8 @@ import { createTrustedManifests } from '../../agent/source/manifests/trusted-man
 import { type Cluster, joinCluster } from '../../agent/process/cluster.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
+import { isBelow } from '../../mount/absolute-path.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import { REMEMBERING_PARSER } from '../agent/in-process-parser.ts';
@@ -96,6 +98,8 @@ export interface Life {
   /** It was asked to end: it plans nothing any more and owes no explanation. */
   stopping: boolean;
   readonly listings: Listing[];
+  /** What it could not list. */
+  readonly unlisted: Set<AbsolutePath>;
   /** Volumes that an operator has let out of quarantine, and not heard of yet. */
   readonly unanswered: Set<string>;
 }
@@ -282,6 +286,7 @@ export class Simulation {
       subpathsRandom: subpathsRandom.fork(),
       nodeIdsRandom,
       agentLife: () => this.life?.number ?? 0,
+      hasReadDiskOf: (pod) => this.#hasReadDiskOf(pod),
       isThoughtHad: (handle) => this.#isThoughtHad(handle),
       nodeIdHeard: (driver) => {
         return this.earlyView()
@@ -398,6 +403,16 @@ export class Simulation {
     return isWanted && this.isPublished(key);
   }
 
+  /** What this life could not read may be the pod's, unless it is in another pod's directory (D-136). */
+  #hasReadDiskOf(pod: PodUid): boolean {
+    if (this.life?.agent.hasScanned() !== true) return false;
+    const { layout } = this.world;
+    const own = layout.podDirectory(pod);
+    return [...this.life.unlisted].every(
+      (path) => isBelow(path, layout.pods) && path !== own && !isBelow(path, own),
+    );
+  }
+
   #isThoughtHad(handle: string): boolean {
     return [...(this.earlyView()?.reconciler.actual().values() ?? [])].some(({ spec, publications }) => {
       const isIt = spec.kind === 'csi' && spec.volumeHandle === handle;
@@ -490,6 +505,7 @@ export class Simulation {
     this.#lives += 1;
     const number = this.#lives;
     const listings: Listing[] = [];
+    const unlisted = new Set<AbsolutePath>();
     const host = new SimHost({
       kernel: this.kernel,
       time: this.time,
@@ -521,6 +537,9 @@ export class Simulation {
         (this.plan.records === RECORD_FILES &&
           kind === 'listDirectory' &&
           path === this.world.layout.records),
+      onFailed: (kind, path, code) => {
+        if (kind === 'listDirectory' && code !== 'path-missing') unlisted.add(path as AbsolutePath);
+      },
       onListing: (path) => {
         if (path === MANIFESTS && this.cluster === undefined) {
           const { world } = this;
@@ -572,6 +591,7 @@ export class Simulation {
       started: false,
       stopping: false,
       listings,
+      unlisted,
       unanswered: new Set(),
     };
     this.life = life;
