@@ -153,6 +153,37 @@ test('what leaves one after the other is written at once, less and less often, a
   assert.equal((await within(world, last, 150))?.ok, true, 'the first one again leaves at once');
 });
 
+test('what leaves and was refused because the Node had changed meanwhile is written again at once', async () => {
+  const world = attachmentWorld();
+  const specs = Array.from({ length: 20 }, (_, index) => specOf(`v${index}`));
+  for (const spec of specs) world.stand(spec);
+  const { attachment } = world.begin();
+  await world.clock.go(10 * SECOND_MS);
+  const leave = (spec: typeof ONE): Promise<Result<void>> => {
+    const detached = attachment.detach(spec, callOf(spec));
+    world.actual.delete(spec.id);
+    return detached;
+  };
+  for (const spec of specs.slice(0, -1)) {
+    void leave(spec);
+    await world.clock.go(100);
+  }
+  let refused = 0;
+  // The controller tells what it has detached.
+  world.store.instead = (method) => {
+    if (method !== 'PATCH' || refused === 3) return undefined;
+    refused += 1;
+    world.store.instead = () => undefined;
+    world.patchNode({ conditions: [{ type: `${refused}` }] });
+    world.store.instead = instead;
+    return undefined;
+  };
+  const { instead } = world.store;
+  void leave(specs.at(-1) ?? ONE);
+  await world.clock.go(1_500);
+  assert.deepEqual([refused, world.inUse()], [3, []]);
+});
+
 test('while the server is silent nothing new is attached and nothing leaves the list, with the reason', async () => {
   const world = attachmentWorld();
   world.stand(TWO);
