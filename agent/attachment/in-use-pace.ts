@@ -19,6 +19,8 @@ export class InUsePace {
   readonly #contest: Pick<Contest, 'isContested' | 'paceMs'>;
   #endedMs = Number.NEGATIVE_INFINITY;
   #leftMs = Number.NEGATIVE_INFINITY;
+  /** The last write was refused, so nobody was told anything: it is made again soon. */
+  #isOwed = false;
   /** Writes of what leaves that came one soon after the other. */
   #leavings = 0;
 
@@ -27,19 +29,20 @@ export class InUsePace {
     this.#contest = contest;
   }
 
-  /** `isAwaited`: something has to be listed. */
-  noteEnded(isAwaited: boolean): void {
+  /** `isAwaited`: something has to be listed. `isWritten`: the server did as it was asked. */
+  noteEnded(isAwaited: boolean, isWritten: boolean): void {
     const nowMs = this.#clock.nowMs();
     this.#endedMs = nowMs;
-    if (isAwaited) return;
+    this.#isOwed = !isWritten;
+    if (isAwaited || !isWritten) return;
     this.#leavings = nowMs - this.#leftMs < QUIET_MS ? this.#leavings + 1 : 1;
     this.#leftMs = nowMs;
   }
 
   untilMs(isAwaited: boolean): number {
     const nowMs = this.#clock.nowMs();
-    const isFirst = isAwaited || nowMs - this.#leftMs >= QUIET_MS;
-    const pauseMs = isFirst ? PAUSE_MS : PAUSE_MS * GROWTH ** (this.#leavings - 1);
+    const isSoon = isAwaited || this.#isOwed || nowMs - this.#leftMs >= QUIET_MS;
+    const pauseMs = isSoon ? PAUSE_MS : PAUSE_MS * GROWTH ** (this.#leavings - 1);
     const leastMs = this.#contest.isContested() ? this.#contest.paceMs : 0;
     return Math.max(0, this.#endedMs + Math.max(Math.min(pauseMs, LEAVING_PAUSE_MS_MAX), leastMs) - nowMs);
   }

@@ -218,7 +218,7 @@ class NodeInUseReport implements InUseReport {
     });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
-    this.#pace.noteEnded(isAwaited);
+    this.#pace.noteEnded(isAwaited, answered.ok);
     if (this.#isStopped) return;
     const isAsWritten = answered.ok && isKept(answered.value, seen, names.all);
     if (isAsWritten) {
