@@ -11,6 +11,7 @@ import type { ClaimProtection } from '../../claim/claim-desk.ts';
 import { type ClusterObjects, createClusterObjects } from './cluster-objects.ts';
 import type { ClusterReport } from '../cluster-report.ts';
 import { DetachClock } from './detach-clock.ts';
+import { LookPace } from './look-pace.ts';
 import type { NodeObject } from './node-object.ts';
 import { createPodShrinkGuard, type PodBelief } from './pod-shrink-guard.ts';
 import { createReferenceBook, type ReferenceBook } from './reference-book.ts';
@@ -45,9 +46,6 @@ export function createClusterSource(parts: ClusterSourceParts): ObjectsSource {
   return new ClusterSource(parts);
 }
 
-/** So many times as long as a look took is the pause after it. */
-const REST_PER_LOOK = 3;
-
 class ClusterSource implements ObjectsSource {
   readonly name: string;
   readonly #parts: ClusterSourceParts;
@@ -72,14 +70,14 @@ class ClusterSource implements ObjectsSource {
   #emptySinceMs: number | undefined;
   #isComplete = false;
   #cancelAgain: Cancel = () => {};
-  /** Host clock: what changes before is looked at then, all of it at once. */
-  #restUntilMs = 0;
+  readonly #pace: LookPace;
   #cancelSoon: Cancel | undefined;
   #isStopped = false;
 
   constructor(parts: ClusterSourceParts) {
     const { host, transport, nodeName, claims } = parts;
     this.#parts = parts;
+    this.#pace = new LookPace(host);
     this.name = transport.server;
     this.#state = { state: 'connecting', sinceMs: host.nowMs(), message: 'nothing was read yet' };
     const random = (): number => host.random();
@@ -144,13 +142,12 @@ class ClusterSource implements ObjectsSource {
     return this.#node.reflection().objects;
   }
 
-  /** At once, unless a look has just been: each goes over all that is known, and a burst is a thousand changes. */
+  /** At once, unless there were looks just now: what changes before the next one is looked at together. */
   #lookSoon(): void {
-    const { host } = this.#parts;
     if (this.#isStopped || this.#cancelSoon !== undefined) return;
-    const waitMs = this.#restUntilMs - host.nowMs();
+    const waitMs = this.#pace.waitMs();
     if (waitMs <= 0) return this.#look();
-    this.#cancelSoon = host.timer(waitMs, () => this.#look());
+    this.#cancelSoon = this.#parts.host.timer(waitMs, () => this.#look());
   }
 
   #look(): void {
@@ -185,8 +182,7 @@ class ClusterSource implements ObjectsSource {
     this.#planLook(belief, nowMs);
     if (isHeard || doubt !== undefined) this.#onFirstWord();
     for (const listener of this.#listeners) listener();
-    const endMs = host.nowMs();
-    this.#restUntilMs = endMs + REST_PER_LOOK * (endMs - nowMs);
+    this.#pace.noteLook(nowMs);
   }
 
   /** Whom to believe of the pods; what was said of them last stays known. */

@@ -506,3 +506,21 @@ test('one change is looked at when it comes, and a burst of a hundred pods in a 
   assert.equal(shown().length, 102);
   assert.ok(looks() <= before + 6, `${looks() - before} looks`);
 });
+
+test('changes that keep coming are looked at in a twentieth of the time, and one that comes after them at once', async () => {
+  const { clock, store, start, shown, looks } = world({ lookMs: 10 });
+  await start();
+  const before = looks();
+  for (let index = 0; index < 1_000; index += 1) {
+    store.put(PODS, pod(`pod-${index}`));
+    await clock.go(10);
+  }
+  const during = looks() - before;
+  assert.ok(during >= 40 && during <= 60, `${during} looks of 10 ms in 10 s`);
+  await clock.go(1_000);
+  assert.equal(shown().length, 1_001);
+  await clock.go(5_000);
+  store.put(PODS, pod('late'));
+  await clock.settle();
+  assert.equal(shown().length, 1_002, 'no time has passed');
+});
