@@ -19,8 +19,8 @@ export class InUsePace {
   readonly #contest: Pick<Contest, 'isContested' | 'paceMs'>;
   #endedMs = Number.NEGATIVE_INFINITY;
   #leftMs = Number.NEGATIVE_INFINITY;
-  /** The last write was refused, so nobody was told anything: it is made again soon. */
-  #isOwed = false;
+  /** Writes that were refused one after the other. Nobody was told anything by them: they have their own pace. */
+  #refusals = 0;
   /** Writes of what leaves that came one soon after the other. */
   #leavings = 0;
 
@@ -33,7 +33,7 @@ export class InUsePace {
   noteEnded(isAwaited: boolean, isWritten: boolean): void {
     const nowMs = this.#clock.nowMs();
     this.#endedMs = nowMs;
-    this.#isOwed = !isWritten;
+    this.#refusals = isWritten ? 0 : this.#refusals + 1;
     if (isAwaited || !isWritten) return;
     this.#leavings = nowMs - this.#leftMs < QUIET_MS ? this.#leavings + 1 : 1;
     this.#leftMs = nowMs;
@@ -41,8 +41,9 @@ export class InUsePace {
 
   untilMs(isAwaited: boolean): number {
     const nowMs = this.#clock.nowMs();
-    const isSoon = isAwaited || this.#isOwed || nowMs - this.#leftMs >= QUIET_MS;
-    const pauseMs = isSoon ? PAUSE_MS : PAUSE_MS * GROWTH ** (this.#leavings - 1);
+    const isSoon = isAwaited || nowMs - this.#leftMs >= QUIET_MS;
+    const writes = this.#refusals > 0 ? this.#refusals : this.#leavings;
+    const pauseMs = isSoon ? PAUSE_MS : PAUSE_MS * GROWTH ** (writes - 1);
     const leastMs = this.#contest.isContested() ? this.#contest.paceMs : 0;
     return Math.max(0, this.#endedMs + Math.max(Math.min(pauseMs, LEAVING_PAUSE_MS_MAX), leastMs) - nowMs);
   }
