@@ -1,4 +1,4 @@
-/** When all that is known of a cluster is looked at again: a burst is a thousand changes, and each look goes over all. */
+/** When all that is known of a cluster is looked at again: a burst is a thousand changes, and a look goes over all. */
 import type { Clock } from '../../../mount/host.ts';
 
 /** So many times as long as a look took is the pause after it. */

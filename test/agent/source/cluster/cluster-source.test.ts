@@ -507,7 +507,7 @@ test('one change is looked at when it comes, and a burst of a hundred pods in a 
   assert.ok(looks() <= before + 6, `${looks() - before} looks`);
 });
 
-test('changes that keep coming are looked at in a twentieth of the time, and one that comes after them at once', async () => {
+test('changes that keep coming are looked at for a twentieth of the time, and a late one at once', async () => {
   const { clock, store, start, shown, looks } = world({ lookMs: 10 });
   await start();
   const before = looks();
