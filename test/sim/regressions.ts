@@ -780,4 +780,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a pod that came while the state root could not be read may have run, and keeps what has died',
   },
+  {
+    seed: 594103661,
+    isOfToday: true,
+    sentence: 'what died and is being taken from a pod goes, though its driver hangs for minutes over that',
+  },
 ];
