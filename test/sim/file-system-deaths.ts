@@ -57,6 +57,8 @@ export class FileSystemDeaths {
   #ready: ReadonlySet<string> = new Set();
   /** What each place that was ready showed then, until it is believed absent. */
   #had: ReadonlyMap<string, Had> = new Map();
+  /** Places that may go and have begun to, however long their driver takes: until they are gone, or there again. */
+  readonly #going = new Set<string>();
   #reconciler: AgentView['reconciler'] | undefined;
   readonly #diedMs = new Map<string, number>();
 
@@ -130,9 +132,11 @@ export class FileSystemDeaths {
 
   #noteHad(reconciler: AgentView['reconciler']): void {
     const had = new Map<string, Had>();
+    const doubted = new Set<string>();
     for (const [id, { publications }] of reconciler.actual()) {
       for (const [key, place] of publications) {
         const name = nameOf(id, key);
+        if (place.presence.kind !== 'present') doubted.add(name);
         const known = this.#had.get(name);
         const isNew = place.presence.kind === 'present' && known?.place !== place;
         const now = isNew ? { place, mount: this.#mountOf(place) } : known;
@@ -140,6 +144,7 @@ export class FileSystemDeaths {
       }
     }
     this.#had = had;
+    for (const name of this.#going) if (!doubted.has(name)) this.#going.delete(name);
   }
 
   #mountOf({ mount, spec }: ActualPublication): Mount | undefined {
@@ -181,6 +186,18 @@ export class FileSystemDeaths {
    * mount that the agent knew is there still. A pod that never had all that it is to have was never started.
    */
   mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
+    if (operation.kind !== 'unpublish') return this.#mayBegin(operation, known, before);
+    const name = nameOf(operation.volume, operation.publication);
+    if (!this.#going.has(name) && !this.#mayBegin(operation, known, before)) return false;
+    this.#going.add(name);
+    return true;
+  }
+
+  #mayBegin(
+    operation: Operation,
+    known: ActualVolume | undefined,
+    before: ActualVolume | undefined,
+  ): boolean {
     if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
     if (!('publication' in operation)) return true;
     const { publication } = operation;
