@@ -785,4 +785,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'what died and is being taken from a pod goes, though its driver hangs for minutes over that',
   },
+  {
+    seed: 854864243,
+    isOfToday: true,
+    sentence: 'a device that its driver says to have taken back, and has not, is taken back once more',
+  },
 ];

@@ -261,6 +261,32 @@ test('k/k#34437: a device that its driver does not take back is not published ov
   assert.equal(mount?.blockDevice, world.disk.device);
 });
 
+test('k/k#34437: a device that its driver says to have taken back, and has not, is taken back once more', async () => {
+  const world = createBlockWorld();
+  const { holdDevice } = world.host;
+  world.host.holdDevice = (path) => {
+    world.host.holdDevice = holdDevice;
+    giveNumberAway(world);
+    return holdDevice(path);
+  };
+  let lies = 0;
+  // It believes itself, and its disk cannot come anew while the node of its last life is mounted.
+  world.answer = (method) => {
+    if (method === 'NodeUnpublishVolume' && world.called.length === 2) {
+      lies += 1;
+      return { kind: 'ok', reply: {} };
+    }
+    if (method === 'NodePublishVolume' && lies === 1) return status(13);
+    lies = 0;
+    return undefined;
+  };
+  assert.equal(refuse(await world.plugin().publish(world.call())).code, 'unpublished-still-mounted');
+  const { mount } = accept(await world.plugin().publish(world.call()));
+  assert.equal(mount?.blockDevice, world.disk.device);
+  const calls = ['NodePublishVolume', 'NodeUnpublishVolume'];
+  assert.deepEqual(methods(world), [...calls, ...calls.toReversed()]);
+});
+
 test('k/k#34437: a look that comes long after the driver’s answer does not tell which disk it meant', async () => {
   const world = createBlockWorld();
   const { published } = places(world);
