@@ -35,18 +35,38 @@ async function tryPublish(
   csi: CsiSurroundings,
   call: PublicationCall,
 ): Promise<Result<{ readonly mount: MountIdentity }>> {
+  const owed = await isOwed(csi, call);
+  if (!owed.ok) return doubtful<never>(owed);
+  const returned = owed.value ? await giveBack(csi, call) : done;
+  if (!returned.ok) return doubtful<never>(returned);
   for (let tries = 1; ; tries += 1) {
     const published = await publishOnce(csi, call);
     if (published.ok || published.failure.code !== 'device-replaced')
-      return tries === 1 ? published : doubtful(published);
-    // Asked again, drivers say OK over whatever node is there; so it is given back before it is made anew. Our bind
-    // goes after that: without a hold it says that the node is not to be trusted.
-    const given = await unpublishPlace(csi, csiSpec(call.spec), call, () =>
-      csi.block.takeBack(csi.layout.blockPublication(call.publication)),
-    );
+      return tries === 1 && !owed.value ? published : doubtful(published);
+    const given = await giveBack(csi, call);
     if (!given.ok) return doubtful<never>(given);
     if (tries === PUBLISH_TRIES_MAX) return published;
   }
+}
+
+/** A device that was to be given back before the driver is asked for it again, and was not. */
+async function isOwed({ layout, block }: CsiSurroundings, call: PublicationCall): Promise<Result<boolean>> {
+  if (csiSpec(call.spec).mode !== 'Block' || call.refresh) return ok(false);
+  return await block.isDistrusted(layout.blockPublication(call.publication));
+}
+
+/**
+ * Asked again, drivers say OK over whatever node is there; so it is given back before it is made anew. Our bind goes
+ * when theirs is gone: without a hold it says that their node is not to be trusted.
+ */
+async function giveBack(csi: CsiSurroundings, call: PublicationCall): Promise<Result<void>> {
+  const places = csi.layout.blockPublication(call.publication);
+  const release = async (): Promise<Result<void>> => {
+    const theirs = await csi.host.mountIdOf(places.published);
+    if (!theirs.ok) return theirs;
+    return theirs.value === undefined ? csi.block.takeBack(places) : done;
+  };
+  return await unpublishPlace(csi, csiSpec(call.spec), call, release);
 }
 
 async function publishOnce(

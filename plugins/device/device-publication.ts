@@ -2,7 +2,6 @@
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import {
   type AbsolutePath,
-  below,
   type DeviceNumber,
   type Disk,
   type Host,
@@ -15,9 +14,7 @@ import { nameOfRoot } from '../../mount/text/root-name.ts';
 import type { DevicePublicationLayout } from '../layout/place-in-pod.ts';
 import { placeDirectory } from '../layout/place-directory.ts';
 import { doubtful, inOrder } from '../steps.ts';
-
-/** A link for each block device, by number, until the device is removed; whoever has it open keeps only its number. */
-const PRESENT_DEVICES = below('/' as AbsolutePath, 'sys', 'dev', 'block');
+import { isReplaced } from './present-device.ts';
 
 /** In which a disk can be pulled out, and the next one plugged in. */
 const LOOK_MS_MAX = 10_000;
@@ -38,6 +35,8 @@ export interface DevicePublication {
    * the place when the record is lost.
    */
   takeBack(places: DevicePublicationLayout): Promise<Result<void>>;
+  /** Was it bound, and neither held nor given to the pod? Its number may be another disk's by now. */
+  isDistrusted(places: DevicePublicationLayout): Promise<Result<boolean>>;
 }
 
 /** A node of a device, and which disk that was a moment ago. */
@@ -80,6 +79,12 @@ export function createDevicePublication(parts: Parts): DevicePublication {
         () => removeLink(host, link),
         () => mounter.unmount(held),
       );
+    },
+    async isDistrusted(places) {
+      const bound = await boundAt(host, places.held);
+      if (!bound.ok || bound.value === undefined) return bound.ok ? ok(false) : bound;
+      const kept = await isKept(parts, places, bound.value);
+      return kept.ok ? ok(!kept.value) : kept;
     },
   };
 }
@@ -220,23 +225,6 @@ async function keep(
 async function isGiven(host: Host, link: AbsolutePath): Promise<boolean> {
   const text = await host.readLink(link);
   return text.ok || text.failure.code !== 'path-missing';
-}
-
-/** Is the one no disk of this machine any more, and the other one? */
-async function isReplaced(
-  host: Host,
-  old: DeviceNumber | undefined,
-  now: DeviceNumber,
-): Promise<Result<boolean>> {
-  const present = await isPresent(host, now);
-  if (!present.ok || !present.value || old === undefined) return present.ok ? ok(false) : present;
-  const still = await isPresent(host, old);
-  return still.ok ? ok(!still.value) : still;
-}
-
-async function isPresent(host: Host, device: DeviceNumber): Promise<Result<boolean>> {
-  const facts = await host.inspect(below(PRESENT_DEVICES, device));
-  return facts.ok ? ok(facts.value.kind !== 'absent') : facts;
 }
 
 async function boundAt(host: Host, held: AbsolutePath): Promise<Result<MountIdentity | undefined>> {
