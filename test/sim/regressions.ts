@@ -790,4 +790,14 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a device that its driver says to have taken back, and has not, is taken back once more',
   },
+  {
+    seed: 253448869,
+    isOfToday: true,
+    sentence: 'a pod that came while the mount table could not be read may have run, and keeps what has died',
+  },
+  {
+    seed: 253453489,
+    isOfToday: true,
+    sentence: 'what is published again at once under another node id was never told of, and may go',
+  },
 ];
