@@ -58,7 +58,7 @@ export class FileSystemDeaths {
   /** What each place that was ready showed then, until it is believed absent. */
   #had: ReadonlyMap<string, Had> = new Map();
   /** Places that may go and have begun to, however long their driver takes: until they are gone, or there again. */
-  readonly #going = new Set<string>();
+  readonly #going = new Map<string, { readonly handle: string; readonly pod: string }>();
   #reconciler: AgentView['reconciler'] | undefined;
   readonly #diedMs = new Map<string, number>();
 
@@ -133,7 +133,11 @@ export class FileSystemDeaths {
   #noteHad(reconciler: AgentView['reconciler']): void {
     const had = new Map<string, Had>();
     const doubted = new Set<string>();
-    for (const [id, { publications }] of reconciler.actual()) {
+    for (const [id, { spec, sickness, publications }] of reconciler.actual()) {
+      const backing = sickness === undefined ? undefined : this.#backingOf(spec);
+      // As long as the agent knows of a death it may act on it.
+      if (backing !== undefined && this.isDead(backing))
+        this.#diedMs.set(backing.handle, this.#parts.time.nowMs());
       for (const [key, place] of publications) {
         const name = nameOf(id, key);
         if (place.presence.kind !== 'present') doubted.add(name);
@@ -144,7 +148,7 @@ export class FileSystemDeaths {
       }
     }
     this.#had = had;
-    for (const name of this.#going) if (!doubted.has(name)) this.#going.delete(name);
+    for (const name of this.#going.keys()) if (!doubted.has(name)) this.#going.delete(name);
   }
 
   #mountOf({ mount, spec }: ActualPublication): Mount | undefined {
@@ -189,8 +193,15 @@ export class FileSystemDeaths {
     if (operation.kind !== 'unpublish') return this.#mayBegin(operation, known, before);
     const name = nameOf(operation.volume, operation.publication);
     if (!this.#going.has(name) && !this.#mayBegin(operation, known, before)) return false;
-    this.#going.add(name);
+    const pod = before?.publications.get(operation.publication)?.spec.pod.uid;
+    if (known?.spec.kind === 'csi' && pod !== undefined)
+      this.#going.set(name, { handle: known.spec.volumeHandle, pod });
     return true;
+  }
+
+  /** What died is being taken from the pod. */
+  isGoing(handle: string, pod: string): boolean {
+    return [...this.#going.values()].some((one) => one.handle === handle && one.pod === pod);
   }
 
   #mayBegin(

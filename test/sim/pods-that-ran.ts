@@ -74,8 +74,10 @@ export class PodsThatRan {
   }
 
   /** Nobody wants it, and nothing is left of it: if it comes again under its uid, it begins anew. */
-  #isOver(pod: PodUid, { complete, volumes, unresolved, frozenPods, heldPods }: DesiredState): boolean {
-    if (!complete || this.#had.has(pod) || isPodWanted(volumes, pod)) return false;
+  #isOver(pod: PodUid, desired: DesiredState): boolean {
+    const { complete, volumes, unresolved, frozenPods, heldPods, unknownOrigins } = desired;
+    // What cannot be read may want it.
+    if (!complete || unknownOrigins.size > 0 || this.#had.has(pod) || isPodWanted(volumes, pod)) return false;
     if (isUnresolved(unresolved, pod) || frozenPods.has(pod) || heldPods?.has(pod) === true) return false;
     return !this.#parts.hasMounts(pod);
   }

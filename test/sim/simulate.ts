@@ -100,6 +100,8 @@ export interface Life {
   readonly listings: Listing[];
   /** What it could not list. */
   readonly unlisted: Set<AbsolutePath>;
+  /** When a look at the layout came to its last directory first; a later one tells no less. */
+  scannedMs: number | undefined;
   /** Volumes that an operator has let out of quarantine, and not heard of yet. */
   readonly unanswered: Set<string>;
 }
@@ -113,6 +115,8 @@ const RESYNC_MS = 70_000;
 /** A claim or volume of a cluster is read once in a minute and a half, give or take a fifth. */
 const CLUSTER_RESYNC_MS = 120_000;
 const STABLE_MS = 130_000;
+/** In which the agent hears of what was listed last. */
+const SCAN_END_MS = 1_000;
 const LOOK_EVERY_MS = 1_000;
 const LOOK_AGAIN_MS = 5_000;
 const STOP_MS = 5_000;
@@ -405,10 +409,11 @@ export class Simulation {
 
   /** What this life could not read may be the pod's, unless it is in another pod's directory (D-136). */
   #hasReadDiskOf(pod: PodUid): boolean {
-    if (this.life?.agent.hasScanned() !== true) return false;
+    const { scannedMs } = this.life ?? {};
+    if (scannedMs === undefined || this.time.nowMs() < scannedMs + SCAN_END_MS) return false;
     const { layout } = this.world;
     const own = layout.podDirectory(pod);
-    return [...this.life.unlisted].every(
+    return [...(this.life?.unlisted ?? [])].every(
       (path) => isBelow(path, layout.pods) && path !== own && !isBelow(path, own),
     );
   }
@@ -506,6 +511,10 @@ export class Simulation {
     const number = this.#lives;
     const listings: Listing[] = [];
     const unlisted = new Set<AbsolutePath>();
+    const noteListed = (path: string): void => {
+      if (path === this.world.layout.blockStages && this.life !== undefined)
+        this.life.scannedMs ??= this.time.nowMs();
+    };
     const host = new SimHost({
       kernel: this.kernel,
       time: this.time,
@@ -538,9 +547,12 @@ export class Simulation {
           kind === 'listDirectory' &&
           path === this.world.layout.records),
       onFailed: (kind, path, code) => {
-        if (kind === 'listDirectory' && code !== 'path-missing') unlisted.add(path as AbsolutePath);
+        if (kind !== 'listDirectory') return;
+        if (code === 'path-missing') noteListed(path);
+        else unlisted.add(path as AbsolutePath);
       },
       onListing: (path) => {
+        noteListed(path);
         if (path === MANIFESTS && this.cluster === undefined) {
           const { world } = this;
           const shown = world.shownUids();
@@ -592,6 +604,7 @@ export class Simulation {
       stopping: false,
       listings,
       unlisted,
+      scannedMs: undefined,
       unanswered: new Set(),
     };
     this.life = life;

@@ -16,6 +16,7 @@ import type { ActualState, ActualVolume, Presence } from '../../reconciler/model
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { isBeside, type Operation } from '../../reconciler/model/operation.ts';
 import { placeBeside, placesBeside } from '../../reconciler/model/tombstone.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Mount } from './sim-kernel.ts';
 
 type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly AbsolutePath[]>>;
@@ -33,6 +34,8 @@ export class ToldPlaces {
   readonly #told = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #late = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #seen = new Map<VolumeId, ActualVolume>();
+  /** Places that were being taken down after the event before. */
+  #leaving: ReadonlySet<string> = new Set();
   /** When a pod was told first of the places that begin there. */
   readonly #sinceMs = new Map<AbsolutePath | undefined, number>();
   /** Nothing but what is mounted there may say so: the life before ended a moment after, or a record was damaged. */
@@ -55,14 +58,22 @@ export class ToldPlaces {
   }
 
   /** After every event: from the first moment that a place is believed present until it is believed absent. */
-  look(actual: ActualState): void {
+  look(actual: ActualState, running: readonly Pick<VolumeInFlight, 'operation' | 'phase'>[]): void {
+    const leaving = new Set(
+      running.flatMap(({ operation, phase }) =>
+        operation.kind === 'unpublish' && phase === 'running' ? [placeKey(operation)] : [],
+      ),
+    );
     for (const [id, volume] of actual) {
       if (this.#seen.get(id) === volume) continue;
       this.#seen.set(id, volume);
       const before = this.#told.get(id);
       const told = new Map<PublicationKey, readonly AbsolutePath[]>();
-      for (const [key, { presence, spec }] of volume.publications) {
-        const known = before?.get(key);
+      for (const [key, { presence, spec, untold }] of volume.publications) {
+        // It was taken down, and is begun anew, within this event (seed 253453489).
+        const place = placeKey({ volume: id, publication: key });
+        const isAnew = untold === true && this.#leaving.has(place) && !leaving.has(place);
+        const known = isAnew ? undefined : before?.get(key);
         if (known === undefined && presence.kind !== 'present') continue;
         const paths = known ?? this.#pathsOf(volume.spec, spec);
         told.set(key, paths);
@@ -74,6 +85,7 @@ export class ToldPlaces {
       this.#told.set(id, told);
       this.#lookForLate(id, volume);
     }
+    this.#leaving = leaving;
     for (const id of this.#told.keys()) {
       if (actual.has(id)) continue;
       this.#told.delete(id);
@@ -196,6 +208,10 @@ export class ToldPlaces {
     const isHad = isHadOtherwise(known.publications.get(publication)?.presence);
     return !told.has(publication) && (isElsewhere || isHad || there !== then);
   }
+}
+
+function placeKey({ volume, publication }: { volume: VolumeId; publication: PublicationKey }): string {
+  return `${volume} ${publication}`;
 }
 
 /** Its attachment is the one it was set up under, and says something else of it by now. */
