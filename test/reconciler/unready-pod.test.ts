@@ -211,6 +211,23 @@ test('a pod that was not wanted for a while has not had all of its volumes by th
   assert.deepEqual(ofData().slice(before), ANEW);
 });
 
+test('a pod that had all, was over, and comes again within a resync has never had its volumes', async () => {
+  const { host, reconciler, die, want, ofData, refuse, presenceOfData } = bench();
+  want(DATA, OTHER);
+  await host.advance(5_000);
+  want();
+  await host.advance(5_000);
+  assert.equal(reconciler.actual().size, 0);
+  refuse((call) => call === 'publish web/pv-other');
+  want(DATA, OTHER);
+  await host.advance(5_000);
+  assert.equal(presenceOfData(), 'present');
+  const before = ofData().length;
+  die();
+  await host.advance(2 * RESYNC_MS);
+  assert.deepEqual(ofData().slice(before), ANEW);
+});
+
 test('of two pods that have a dead one, who may run keeps it, and who lacks a volume waits for him', async () => {
   const { host, reconciler, die, want, ofData, refuse } = bench();
   host.entries.push(mountAt(layout.mountPoint(csi('data'), place('runs', 'data'))));
