@@ -16,7 +16,7 @@ export interface UnreadyPodsParts {
 export interface UnreadyPods {
   /** Before the volume is planned: if it is dead, these pods keep nothing of it. */
   visit(volume: VolumeId): void;
-  /** Before another wish counts: who has all that was wanted until now may run. */
+  /** Before another wish counts: who has all that was wanted until now may run, and who is gone may come anew. */
   wishEnds(): void;
   /** Forgets the pods that are gone. */
   sweep(): void;
@@ -56,6 +56,15 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
     });
   }
 
+  function sweep(): void {
+    const { volumes, frozenPods, heldPods, unknownOrigins } = desired();
+    if (unknownOrigins.size > 0) return;
+    for (const pod of seen.keys()) {
+      const isKept = isPodWanted(volumes, pod) || frozenPods.has(pod) || heldPods?.has(pod) === true;
+      if (!isKept && belief.ofPod(pod).length === 0) seen.delete(pod);
+    }
+  }
+
   return {
     visit(id) {
       const { volumes, frozenPods } = desired();
@@ -70,15 +79,9 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
       if (left !== known) belief.observe(left);
     },
     wishEnds() {
+      sweep();
       for (const [pod, now] of seen) if (now === 'unready') judge(pod);
     },
-    sweep() {
-      const { volumes, frozenPods, heldPods, unknownOrigins } = desired();
-      if (unknownOrigins.size > 0) return;
-      for (const pod of seen.keys()) {
-        const isKept = isPodWanted(volumes, pod) || frozenPods.has(pod) || heldPods?.has(pod) === true;
-        if (!isKept && belief.ofPod(pod).length === 0) seen.delete(pod);
-      }
-    },
+    sweep,
   };
 }
