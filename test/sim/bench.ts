@@ -54,6 +54,7 @@ export function createBench(t: TestContext, seed = 1, wire = false): Bench {
         onWrite: () => {},
         onListing: () => {},
         onFailed: () => {},
+        onIdentify: () => {},
         isQuiet: () => false,
         holdersAt: (path) => holders.get(path) ?? [],
       }),

@@ -76,6 +76,8 @@ export interface SimHostParts {
   readonly onWrite: (path: AbsolutePath, content: Uint8Array) => void;
   /** Every listing the agent was answered, for the oracle of what it can know. */
   readonly onListing: (path: AbsolutePath) => void;
+  /** It is looked at which disk has the number of what is there. */
+  readonly onIdentify: (path: AbsolutePath) => void;
   /** An effect was answered with a failure, or given up. */
   readonly onFailed: (kind: EffectKind, path: string, code: FailureCode) => void;
   /** An effect that takes no time and no chance: what a seed is not about leaves its story as it was. */
@@ -588,6 +590,7 @@ export class SimHost implements Host {
     const apply = (): Result<Disk | undefined> => {
       const device = kernel.deviceOf(path);
       if (isErrno(device)) return fail(failureOf(device, path));
+      this.#parts.onIdentify(path);
       return ok(device === undefined ? undefined : kernel.devices.diskOf(device));
     };
     return this.#act({ kind: 'deviceOf', what: path, readOnly: true, apply });
