@@ -57,8 +57,6 @@ export class FileSystemDeaths {
   #ready: ReadonlySet<string> = new Set();
   /** What each place that was ready showed then, until it is believed absent. */
   #had: ReadonlyMap<string, Had> = new Map();
-  /** Places that may go and have begun to, however long their driver takes: until they are gone, or there again. */
-  readonly #going = new Map<string, { readonly handle: string; readonly pod: string }>();
   #reconciler: AgentView['reconciler'] | undefined;
   readonly #diedMs = new Map<string, number>();
 
@@ -132,7 +130,6 @@ export class FileSystemDeaths {
 
   #noteHad(reconciler: AgentView['reconciler']): void {
     const had = new Map<string, Had>();
-    const doubted = new Set<string>();
     for (const [id, { spec, sickness, publications }] of reconciler.actual()) {
       const backing = sickness === undefined ? undefined : this.#backingOf(spec);
       // As long as the agent knows of a death it may act on it.
@@ -140,7 +137,6 @@ export class FileSystemDeaths {
         this.#diedMs.set(backing.handle, this.#parts.time.nowMs());
       for (const [key, place] of publications) {
         const name = nameOf(id, key);
-        if (place.presence.kind !== 'present') doubted.add(name);
         const known = this.#had.get(name);
         const isNew = place.presence.kind === 'present' && known?.place !== place;
         const now = isNew ? { place, mount: this.#mountOf(place) } : known;
@@ -148,7 +144,6 @@ export class FileSystemDeaths {
       }
     }
     this.#had = had;
-    for (const name of this.#going.keys()) if (!doubted.has(name)) this.#going.delete(name);
   }
 
   #mountOf({ mount, spec }: ActualPublication): Mount | undefined {
@@ -190,25 +185,6 @@ export class FileSystemDeaths {
    * mount that the agent knew is there still. A pod that never had all that it is to have was never started.
    */
   mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
-    if (operation.kind !== 'unpublish') return this.#mayBegin(operation, known, before);
-    const name = nameOf(operation.volume, operation.publication);
-    if (!this.#going.has(name) && !this.#mayBegin(operation, known, before)) return false;
-    const pod = before?.publications.get(operation.publication)?.spec.pod.uid;
-    if (known?.spec.kind === 'csi' && pod !== undefined)
-      this.#going.set(name, { handle: known.spec.volumeHandle, pod });
-    return true;
-  }
-
-  /** What died is being taken from the pod. */
-  isGoing(handle: string, pod: string): boolean {
-    return [...this.#going.values()].some((one) => one.handle === handle && one.pod === pod);
-  }
-
-  #mayBegin(
-    operation: Operation,
-    known: ActualVolume | undefined,
-    before: ActualVolume | undefined,
-  ): boolean {
     if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
     if (!('publication' in operation)) return true;
     const { publication } = operation;

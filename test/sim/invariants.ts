@@ -117,7 +117,7 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
   if (handle !== undefined && sim.world.deaths.isDead(sim.world.backingOfHandle(handle))) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
-  if (uid === undefined || (handle !== undefined && sim.world.deaths.isGoing(handle, uid))) return;
+  if (uid === undefined) return;
   sim.absences.checkTeardown(what, uid, path);
   // Never there for the pod, it may go to be set up as it is wished by now, or because its device cannot be held.
   const isOurBind = POD_PATH.exec(path) === null && what.startsWith('unmount');
@@ -209,7 +209,7 @@ export function checkStep(sim: Simulation): void {
   const running = early?.reconciler.running() ?? [];
   const belief = early === undefined ? undefined : changeOfBelief(early.reconciler);
   if (early !== undefined) {
-    if (belief?.isSame !== true) sim.world.told.look(early.reconciler.actual(), early.reconciler.running());
+    if (belief?.isSame !== true) sim.world.told.look(early.reconciler.actual(), running);
     // From the first one on: of what began long ago the wish may be another by now.
     checkBeginnings(sim, early, running, belief?.before);
     sim.desiredWithin.endEvent();
