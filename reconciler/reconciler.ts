@@ -264,7 +264,6 @@ class VolumeReconciler implements Reconciler {
   #resynced(): void {
     this.#executor.lendTurns();
     this.#parts.records.sweep();
-    this.#watch.unreadyPods.sweep();
     for (const ids of [this.#belief.volumes, this.#desired.volumes])
       for (const volume of ids.keys()) this.#queue.touch(volume);
   }

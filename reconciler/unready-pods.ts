@@ -18,8 +18,6 @@ export interface UnreadyPods {
   visit(volume: VolumeId): void;
   /** Before another wish counts: who has all that was wanted until now may run, and who is gone may come anew. */
   wishEnds(): void;
-  /** Forgets the pods that are gone. */
-  sweep(): void;
 }
 
 /**
@@ -56,7 +54,7 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
     });
   }
 
-  function sweep(): void {
+  function forgetGone(): void {
     const { volumes, frozenPods, heldPods, unknownOrigins } = desired();
     if (unknownOrigins.size > 0) return;
     for (const pod of seen.keys()) {
@@ -79,9 +77,8 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
       if (left !== known) belief.observe(left);
     },
     wishEnds() {
-      sweep();
+      forgetGone();
       for (const [pod, now] of seen) if (now === 'unready') judge(pod);
     },
-    sweep,
   };
 }

@@ -34,7 +34,7 @@ export interface VolumeWatch {
   /** What is said about who has what is left of a pod. */
   readonly releases: Pick<HolderWatch, 'released' | 'forceRelease' | 'noteWish'>;
   readonly reconstructGate: Pick<ReconstructGate, 'take' | 'gateOf' | 'ended'>;
-  readonly unreadyPods: Pick<UnreadyPods, 'wishEnds' | 'sweep'>;
+  readonly unreadyPods: Pick<UnreadyPods, 'wishEnds'>;
   /** Each of them looks at the volume, before it is planned. */
   visit(volume: VolumeId): void;
   /** Nothing of the volume is left: neither belief nor record. */
