@@ -161,8 +161,6 @@ export function simulate(seed: number, mutation: Mutation = {}): Promise<Report>
 }
 
 export class Simulation {
-  /** What it has come to is told in the documents, and nothing after it is judged. */
-  #isAtLimit = false;
   readonly seed: number;
   readonly plan: Plan;
   readonly time: VirtualTime;
@@ -180,6 +178,8 @@ export class Simulation {
   stormy = true;
   life: Life | undefined;
   violation: Violation | undefined;
+  /** It has come to what the documents tell as a limit. */
+  #isAtLimit = false;
   readonly tally: Tally = { ...NO_TALLY };
   readonly #mutation: Mutation;
   readonly #random: Random;
@@ -331,6 +331,11 @@ export class Simulation {
     });
   }
 
+  /** Nothing after it is judged. */
+  #isDecided(): boolean {
+    return this.violation !== undefined || this.#isAtLimit;
+  }
+
   violate(invariant: string, text: string): void {
     if (this.#isAtLimit) return;
     this.violation ??= { invariant, text };
@@ -459,7 +464,7 @@ export class Simulation {
   }
 
   async #liveness(): Promise<void> {
-    if (this.violation !== undefined || this.#isAtLimit) return;
+    if (this.#isDecided()) return;
     this.stormy = false;
     this.trace.add('the storm is over');
     this.world.heal();
@@ -480,7 +485,7 @@ export class Simulation {
       if (difference !== undefined) rightSinceMs = nowMs;
       return difference === undefined ? nowMs - rightSinceMs >= resyncMs : nowMs >= untilMs;
     });
-    if (this.violation !== undefined || this.#isAtLimit) return;
+    if (this.#isDecided()) return;
     if (difference !== undefined) return this.violate('liveness', difference);
     await this.#stability();
   }
@@ -511,7 +516,7 @@ export class Simulation {
   }
 
   async #stepUntil(done: () => boolean): Promise<void> {
-    while (this.violation === undefined && !this.#isAtLimit) {
+    while (!this.#isDecided()) {
       if (this.time.steps() > STEPS_MAX) return this.violate('bound', `more than ${STEPS_MAX} events`);
       try {
         const settled = this.time.step();

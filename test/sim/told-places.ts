@@ -21,6 +21,11 @@ import type { Mount } from './sim-kernel.ts';
 
 type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly AbsolutePath[]>>;
 
+interface Place {
+  readonly volume: VolumeId;
+  readonly publication: PublicationKey;
+}
+
 /** A record says within that time that a pod was told; a kill before it is as one before it was told. */
 const WRITTEN_MS = 100;
 
@@ -35,7 +40,7 @@ export class ToldPlaces {
   readonly #late = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #seen = new Map<VolumeId, ActualVolume>();
   /** Places that were being taken down after the event before. */
-  #leaving: ReadonlySet<string> = new Set();
+  #leaving: readonly Place[] = [];
   /** When a pod was told first of the places that begin there. */
   readonly #sinceMs = new Map<AbsolutePath | undefined, number>();
   /** Nothing but what is mounted there may say so: the life before ended a moment after, or a record was damaged. */
@@ -59,10 +64,8 @@ export class ToldPlaces {
 
   /** After every event: from the first moment that a place is believed present until it is believed absent. */
   look(actual: ActualState, running: readonly Pick<VolumeInFlight, 'operation' | 'phase'>[]): void {
-    const leaving = new Set(
-      running.flatMap(({ operation, phase }) =>
-        operation.kind === 'unpublish' && phase === 'running' ? [placeKey(operation)] : [],
-      ),
+    const leaving = running.flatMap(({ operation, phase }) =>
+      operation.kind === 'unpublish' && phase === 'running' ? [operation] : [],
     );
     for (const [id, volume] of actual) {
       if (this.#seen.get(id) === volume) continue;
@@ -71,8 +74,7 @@ export class ToldPlaces {
       const told = new Map<PublicationKey, readonly AbsolutePath[]>();
       for (const [key, { presence, spec, untold }] of volume.publications) {
         // It was taken down, and is begun anew, within this event (seed 253453489).
-        const place = placeKey({ volume: id, publication: key });
-        const isAnew = untold === true && this.#leaving.has(place) && !leaving.has(place);
+        const isAnew = untold === true && has(this.#leaving, id, key) && !has(leaving, id, key);
         const known = isAnew ? undefined : before?.get(key);
         if (known === undefined && presence.kind !== 'present') continue;
         const paths = known ?? this.#pathsOf(volume.spec, spec);
@@ -210,8 +212,8 @@ export class ToldPlaces {
   }
 }
 
-function placeKey({ volume, publication }: { volume: VolumeId; publication: PublicationKey }): string {
-  return `${volume} ${publication}`;
+function has(places: readonly Place[], volume: VolumeId, key: PublicationKey): boolean {
+  return places.some((one) => one.volume === volume && one.publication === key);
 }
 
 /** Its attachment is the one it was set up under, and says something else of it by now. */

@@ -41,6 +41,16 @@ async function within<T>(
   return value;
 }
 
+/** So many volumes stand, and are listed. */
+async function inUse(count: number) {
+  const world = attachmentWorld();
+  const specs = Array.from({ length: count }, (_, index) => specOf(`v${index}`));
+  for (const spec of specs) world.stand(spec);
+  const { attachment } = world.begin();
+  await world.clock.go(10 * SECOND_MS);
+  return { world, specs, attachment };
+}
+
 attachmentContract('granted by an API server', async () => {
   const world = attachmentWorld();
   const { attachment } = world.begin();
@@ -117,11 +127,7 @@ test('a hundred volumes at once are a few writes, and so are they when they go',
 });
 
 test('what leaves one after the other is written at once, less and less often, and all of it', async () => {
-  const world = attachmentWorld();
-  const specs = Array.from({ length: 200 }, (_, index) => specOf(`v${index}`));
-  for (const spec of specs) world.stand(spec);
-  const { attachment } = world.begin();
-  await world.clock.go(10 * SECOND_MS);
+  const { world, specs, attachment } = await inUse(200);
   assert.equal(world.inUse().length, 200);
   const writes = (): number => world.store.asked.filter((one) => one.startsWith('PATCH')).length;
   const before = writes();
@@ -153,12 +159,8 @@ test('what leaves one after the other is written at once, less and less often, a
   assert.equal((await within(world, last, 150))?.ok, true, 'the first one again leaves at once');
 });
 
-test('what leaves and was refused because the Node had changed meanwhile is written again at once', async () => {
-  const world = attachmentWorld();
-  const specs = Array.from({ length: 20 }, (_, index) => specOf(`v${index}`));
-  for (const spec of specs) world.stand(spec);
-  const { attachment } = world.begin();
-  await world.clock.go(10 * SECOND_MS);
+test('what leaves and was refused because the Node had changed meanwhile is written again soon', async () => {
+  const { world, specs, attachment } = await inUse(20);
   const leave = (spec: typeof ONE): Promise<Result<void>> => {
     const detached = attachment.detach(spec, callOf(spec));
     world.actual.delete(spec.id);
