@@ -45,6 +45,13 @@ const CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'r
 /** What a mount shows that was just made. Read-only it may have been made: without a stage nobody knew it before. */
 const PLAIN_CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'daemon-gone'];
 
+interface Death {
+  /** Its driver may have forgotten the volume, and it is mounted still (seed 19200 of a cluster). */
+  readonly fileSystem: FileSystem;
+  /** When the agent may have found it last. */
+  foundMs: number;
+}
+
 interface Had {
   readonly place: ActualPublication;
   readonly mount: Mount | undefined;
@@ -58,7 +65,8 @@ export class FileSystemDeaths {
   /** What each place that was ready showed then, until it is believed absent. */
   #had: ReadonlyMap<string, Had> = new Map();
   #reconciler: AgentView['reconciler'] | undefined;
-  readonly #diedMs = new Map<string, number>();
+  /** By volume handle: the last one. */
+  readonly #deaths = new Map<string, Death>();
 
   constructor(parts: DeathParts) {
     this.#parts = parts;
@@ -87,7 +95,7 @@ export class FileSystemDeaths {
     });
     const cause = random.pick(isStaged ? CAUSES : PLAIN_CAUSES);
     fileSystem.death = { cause, sinceMs: time.nowMs() };
-    this.#diedMs.set(handle, time.nowMs());
+    this.#deaths.set(handle, { fileSystem, foundMs: time.nowMs() });
     trace.add(`the file system of ${handle} dies: ${cause}`);
   }
 
@@ -131,10 +139,9 @@ export class FileSystemDeaths {
   #noteHad(reconciler: AgentView['reconciler']): void {
     const had = new Map<string, Had>();
     for (const [id, { spec, sickness, publications }] of reconciler.actual()) {
-      const backing = sickness === undefined ? undefined : this.#backingOf(spec);
+      const handle = sickness === undefined ? undefined : handleOf(spec);
       // As long as the agent knows of a death it may act on it.
-      if (backing !== undefined && this.isDead(backing))
-        this.#diedMs.set(backing.handle, this.#parts.time.nowMs());
+      if (handle !== undefined && this.isDead(handle)) this.#noteFound(handle);
       for (const [key, place] of publications) {
         const name = nameOf(id, key);
         const known = this.#had.get(name);
@@ -172,12 +179,17 @@ export class FileSystemDeaths {
   }
 
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */
-  isDead(backing: Backing | undefined): boolean {
-    if (backing === undefined) return false;
+  isDead(handle: string | undefined): boolean {
+    const death = handle === undefined ? undefined : this.#deaths.get(handle);
+    if (handle === undefined || death === undefined) return false;
     // The agent may find it so late after the death, and the last unmount heals it (seed 349588735).
-    if (backing.fileSystem.death !== undefined) this.#diedMs.set(backing.handle, this.#parts.time.nowMs());
-    const diedMs = this.#diedMs.get(backing.handle);
-    return diedMs !== undefined && this.#parts.time.nowMs() - diedMs <= DECIDED_MS_MAX;
+    if (death.fileSystem.death !== undefined) this.#noteFound(handle);
+    return this.#parts.time.nowMs() - death.foundMs <= DECIDED_MS_MAX;
+  }
+
+  #noteFound(handle: string): void {
+    const death = this.#deaths.get(handle);
+    if (death !== undefined) death.foundMs = this.#parts.time.nowMs();
   }
 
   /**
@@ -185,7 +197,7 @@ export class FileSystemDeaths {
    * mount that the agent knew is there still. A pod that never had all that it is to have was never started.
    */
   mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
-    if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
+    if (known === undefined || !this.isDead(handleOf(known.spec))) return false;
     if (!('publication' in operation)) return true;
     const { publication } = operation;
     const place = before?.publications.get(publication);
@@ -223,6 +235,10 @@ export class FileSystemDeaths {
     if (spec.kind !== 'csi') return undefined;
     return this.#parts.storage.backingOf({ driver: spec.driver, handle: spec.volumeHandle });
   }
+}
+
+function handleOf(spec: VolumeSpec): string | undefined {
+  return spec.kind === 'csi' ? spec.volumeHandle : undefined;
 }
 
 function nameOf(volume: VolumeId, publication: PublicationKey): string {

@@ -115,7 +115,7 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
     sim.violate('held', `${what}, and pid ${holder.pid} has it still (${holder.how})`);
   if (!life.listings.some(() => true)) sim.violate('INV-15', `${what} before the manifests were listed`);
   if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
-  if (handle !== undefined && sim.world.deaths.isDead(sim.world.backingOfHandle(handle))) return;
+  if (sim.world.deaths.isDead(handle)) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
   sim.absences.checkTeardown(what, uid, path);

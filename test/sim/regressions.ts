@@ -800,4 +800,10 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'what is published again at once under another node id was never told of, and may go',
   },
+  {
+    seed: 19200,
+    isOfToday: true,
+    sentence: 'a dead volume that its driver forgot is taken down while it is mounted',
+    plan: aboutCluster,
+  },
 ];
