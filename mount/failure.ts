@@ -133,6 +133,8 @@ export interface Failure {
   readonly death?: DeathCause;
   /** The device of the file system that was found dead, as in MountIdentity; undefined: not known. */
   readonly deadDevice?: string;
+  /** Nothing was mounted at the place when its publish began: what is there now nobody was told of. */
+  readonly wasBare?: true;
   /** What was to be there before anything was done was not: whoever expected it looks for himself. */
   readonly isUnexpected?: true;
   /** Nobody was asked in time, since all who could ask wait for others: it says nothing of what was to be asked. */

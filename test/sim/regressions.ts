@@ -806,4 +806,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a dead volume that its driver forgot is taken down while it is mounted',
     plan: aboutCluster,
   },
+  {
+    seed: 1184371092,
+    isOfToday: true,
+    sentence: 'what is mounted where nothing was left is not what the pod was told of, whatever its number',
+  },
 ];

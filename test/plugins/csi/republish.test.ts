@@ -144,6 +144,20 @@ test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no 
   }
 });
 
+test('DR-11: one that failed says whether anything was mounted there when it began (seed 1184371092)', async () => {
+  const made = await world();
+  const { lookUpMount } = made.host;
+  const tryOnce = async () => {
+    made.host.lookUpMount = async () => fail({ code: 'input-output', message: 'EIO', effect: 'none' });
+    const published = await made.plugin.publish(call({ facts: UNSTAGED }));
+    made.host.lookUpMount = lookUpMount;
+    return published.ok ? undefined : published.failure;
+  };
+  const [first, second] = [await tryOnce(), await tryOnce()];
+  assert.deepEqual([first?.effect, first?.wasBare], ['unknown', true]);
+  assert.deepEqual([second?.effect, second?.wasBare], ['unknown', undefined], 'the first has mounted it');
+});
+
 test('DR-11: a pod keeps a dead one that was mounted once more over what it was told of (772529600)', async () => {
   const made = await world();
   const { mount } = accept(await made.plugin.publish(call({ facts: UNSTAGED })));

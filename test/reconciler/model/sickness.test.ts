@@ -1,7 +1,7 @@
 /** A dead file system under a stage: who gets it, who keeps it, and when it goes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Effect, type FailureCode, ok } from '../../../mount/failure.ts';
+import { type Effect, type Failure, type FailureCode, ok } from '../../../mount/failure.ts';
 import { type FileSystemProbe, parseAbsolutePath } from '../../../mount/host.ts';
 import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
@@ -123,6 +123,10 @@ test('DR-11: what is found dead in a place, and is not what its pod was told of,
     noteSickness(known, publish('a'), { kind: 'failed', failure: { ...FAILURE, effect } });
   assert.equal(after('unknown').publications.get(key)?.mount, undefined);
   assert.equal(after('none').publications.get(key)?.mount, told.mount, 'nobody looked at the place');
+  const unseen = { code: 'input-output', message: 'EIO', effect: 'unknown' } as const;
+  const afterUnseen = (failure: Failure) => noteSickness(known, publish('a'), { kind: 'failed', failure });
+  assert.equal(afterUnseen({ ...unseen, wasBare: true }).publications.get(key)?.mount, undefined);
+  assert.equal(afterUnseen(unseen).publications.get(key)?.mount, told.mount, 'it was there');
 });
 
 function doubt(code: FailureCode): Presence {
