@@ -5,7 +5,8 @@ import { bringOutPublished } from './block/block-publication.ts';
 import { applyFsGroup } from './call/fs-group.ts';
 import { publishRequest } from './call/request.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
-import { mayBeGone, notRegistered } from './call/volume-rpc.ts';
+import type { Prepared } from './call/volume-directory.ts';
+import { mayBeGone, notRegistered, type Rpc } from './call/volume-rpc.ts';
 import { type CsiSurroundings, csiSpec, forced, prepareFor, sharingOf } from './csi-surroundings.ts';
 import type { DriverInstance } from './driver/driver.ts';
 import { type PublishedMount, publishedMountAt } from './mount-proof.ts';
@@ -73,34 +74,49 @@ async function publishOnce(
   csi: CsiSurroundings,
   call: PublicationCall,
 ): Promise<Result<{ readonly mount: MountIdentity }>> {
-  const { host, layout, inTurn, places, stagedMount } = csi;
+  const { layout, places, stagedMount } = csi;
   const spec = csiSpec(call.spec);
-  const { publication } = call;
-  const place = places.publication(spec, publication);
-  const staging = layout.stagingPath(spec);
+  const place = places.publication(spec, call.publication);
   // First, and elsewhere: what hangs on it must not keep others from being looked at.
-  const looks = stagedMount.looksFor(call, staging);
+  const looks = stagedMount.looksFor(call, layout.stagingPath(spec));
   const reusable = await looks.first();
   // What stands in the way may be somebody else's, which whoever looks at all of the places can tell.
   if (!reusable.ok) return call.expectedAll === undefined ? reusable : unexpected(reusable.failure);
   const prepared = await prepareFor(csi, call, place);
   if (!prepared.ok) return prepared;
+  const published = await publishAt(csi, call, place.path, prepared.value, looks.again);
+  if (published.ok || spec.mode === 'Block' || prepared.value.mountedBefore) return published;
+  return fail({ ...published.failure, wasBare: true });
+}
+
+/** The call and what has come of it, at a place that is prepared. */
+async function publishAt(
+  csi: CsiSurroundings,
+  call: PublicationCall,
+  path: AbsolutePath,
+  prepared: Prepared,
+  recheck: NonNullable<Rpc<unknown, unknown>['recheck']>,
+): Promise<Result<{ readonly mount: MountIdentity }>> {
+  const { host, layout, inTurn } = csi;
+  const spec = csiSpec(call.spec);
+  const { publication } = call;
+  const staging = layout.stagingPath(spec);
   let asked: DriverInstance | undefined;
   const answered = await inTurn(spec, call, {
     method: NodeService.nodePublishVolume,
     build: (driver) => {
       asked = driver;
-      return publishRequest(spec, call, driver, { staging, target: place.path });
+      return publishRequest(spec, call, driver, { staging, target: path });
     },
     direction: 'climbing',
     sharing: sharingOf(csi, spec),
     tokens: tokenSecrets(call),
-    recheck: looks.again,
+    recheck,
   });
-  if (!answered.ok) return refused(prepared.value, answered.failure, call.refresh);
+  if (!answered.ok) return refused(prepared, answered.failure, call.refresh);
   assert(asked !== undefined, 'a call that was answered was made');
-  const { mountIdBefore } = prepared.value;
-  const published = await lookAtPublished(csi, call, place.path, mountIdBefore);
+  const { mountIdBefore } = prepared;
+  const published = await lookAtPublished(csi, call, path, mountIdBefore);
   if (!published.ok) return published;
   const { mount, isDead } = published.value;
   // A republish, every minute or so, must not walk a million files each time, and nobody can walk what is dead, or what
@@ -110,7 +126,7 @@ async function publishOnce(
   const { progress, stillWanted } = call;
   call.step({ kind: 'working' });
   const { mountId } = mount;
-  const request = { driver: asked, spec, publication, path: place.path, mountId, progress, stillWanted };
+  const request = { driver: asked, spec, publication, path, mountId, progress, stillWanted };
   const given = await applyFsGroup(host, request);
   return given.ok ? ok({ mount }) : given;
 }

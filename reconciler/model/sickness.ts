@@ -20,14 +20,22 @@ export function noteSickness(
   const { kind } = operation;
   if (outcome.kind === 'failed') {
     const { failure } = outcome;
-    if (failure.code !== 'file-system-dead' || (kind !== 'stage' && kind !== 'publish')) return volume;
-    const now = kind === 'publish' && failure.effect !== 'none' ? withoutMount(volume, operation) : volume;
+    const now = isMountGone(operation, failure) ? withoutMount(volume, operation) : volume;
+    if (failure.code !== 'file-system-dead' || (kind !== 'stage' && kind !== 'publish')) return now;
     return now.needs.stage ? { ...now, sickness: { failure, of: 'stage' } } : now;
   }
   return kind === 'stage' || kind === 'unstage' ? { ...volume, sickness: undefined } : volume;
 }
 
-/** What was found dead after an OK is not what had been noted there: that one is gone, whatever has its number. */
+/**
+ * What was found dead after an OK is not what had been noted there, and where nothing was mounted before the driver was
+ * called it is not either: that one is gone, whatever has its number.
+ */
+function isMountGone({ kind }: Operation, { code, effect, wasBare }: Failure): boolean {
+  if (kind !== 'publish' || effect === 'none') return false;
+  return code === 'file-system-dead' || wasBare === true;
+}
+
 function withoutMount(volume: ActualVolume, operation: Operation): ActualVolume {
   const key = publicationOf(operation);
   const place = key === undefined ? undefined : volume.publications.get(key);
