@@ -811,4 +811,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'what is mounted where nothing was left is not what the pod was told of, whatever its number',
   },
+  {
+    seed: 729648844,
+    isOfToday: true,
+    sentence: 'a directory that comes in the place of one whose pods were just read is another one',
+  },
 ];
