@@ -7,6 +7,7 @@ import {
   lookMs,
   type ManifestFile,
   observe,
+  podsOf,
   unconfirmed,
 } from './manifest-file.ts';
 import { holdNewPods } from './held-pods.ts';
@@ -40,6 +41,14 @@ export function afterLooks(
     return look.kind === 'waiting' ? unconfirmed(one) : confirm(one, listing);
   });
   return new Map(settleTogether(guarded, listing).map((one) => [one.name, one]));
+}
+
+/** Is there a pod in what a file says, or may one be in what it says in a moment? */
+export function mayWantPods(files: ManifestFiles): boolean {
+  return [...files.values()].some(({ known, pending, part, isBeingRead }) => {
+    const isAwaited = isBeingRead === true || part.isAwaited === true || pending?.isHeld === true;
+    return isAwaited || part.frozenPods.size > 0 || podsOf(known).length > 0;
+  });
 }
 
 /** How many milliseconds of the host's clock there are to the next look; undefined when no file waits for one. */

@@ -5,7 +5,14 @@ import type { PodUid } from '../../../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk, type ManifestDesk } from './manifest-desk.ts';
 import type { Listing, Look } from './manifest-file.ts';
-import { afterLooks, differ, type ManifestFiles, missing, nextLookMs } from './manifest-files.ts';
+import {
+  afterLooks,
+  differ,
+  type ManifestFiles,
+  mayWantPods,
+  missing,
+  nextLookMs,
+} from './manifest-files.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './parse/manifest-limits.ts';
 import type { ManifestParser } from './parse/manifest-parser.ts';
 import { believeGone, isSameRemoval, massRemoval, stillLost } from './mass-removal.ts';
@@ -37,6 +44,8 @@ export interface ManifestSource extends Omit<ObjectsSource, 'start' | 'keeping'>
   accepted(): void;
   /** An operator's word that these pods are gone: what of them is kept in case it is a mistake is kept no longer. */
   forget(pods: Iterable<PodUid>): void;
+  /** A pod is wanted by what was read, be it told or not, or may be by what is being read. */
+  mayWantPods(): boolean;
 }
 
 const RESYNC_MS = 60_000;
@@ -143,6 +152,10 @@ class ListedManifests implements ManifestSource {
       [...this.#files].map(([name, one]) => [name, believeGone(one, forgotten, { settleMs })]),
     );
     this.#hint();
+  }
+
+  mayWantPods(): boolean {
+    return mayWantPods(this.#files);
   }
 
   current(): SourceReading {

@@ -22,7 +22,8 @@ export function createTrustedManifests({ host, parser, config, log }: TrustedMan
     host,
     directory: config.manifests,
     note: createLayout(config.root).source,
-    stake: () => node.stake(),
+    // What was just read is no wish of the node's yet.
+    stake: () => (source.mayWantPods() ? 'something' : node.stake()),
     refuseStranger: (path) => node.refuseStranger(path),
     log,
   });

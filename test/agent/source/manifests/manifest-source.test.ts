@@ -6,9 +6,11 @@ import {
   createManifestSource,
   type ManifestSource,
 } from '../../../../agent/source/manifests/manifest-source.ts';
+import { afterLooks, mayWantPods } from '../../../../agent/source/manifests/manifest-files.ts';
 import { massRemovalIn, type DesiredObjects } from '../../../../agent/source/desired-objects.ts';
 import { createRejectionLog } from '../../../../agent/source/rejection-log.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
+import type { PodUid } from '../../../../plugins/volume.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
 import { oneSource, type OneSource } from '../../one-source.ts';
@@ -806,6 +808,26 @@ test('a pod whose new file is not there for a moment is wanted until it was miss
     if (isBack) assert.deepEqual(lost, []);
     source.stop();
   }
+});
+
+test('AP-12: a pod may be wanted from when its file is there until that was missing for the settle time', async () => {
+  const { host, manifests } = await bench({ 'disk.yaml': volumeYaml('disk') });
+  assert.ok(!manifests.mayWantPods());
+  host.write('web.yaml', podYaml('web'));
+  const read = host.hint();
+  const seen: boolean[] = [];
+  manifests.onChange(() => seen.push(manifests.mayWantPods()));
+  await read;
+  assert.deepEqual([...new Set(seen)], [true], 'whoever is told of it');
+  host.remove('web.yaml');
+  await host.hint();
+  assert.ok(manifests.mayWantPods());
+  await host.advance(SETTLE_MS);
+  assert.ok(!manifests.mayWantPods());
+  const listing = { nowMs: 0, beganMs: 0, settleMs: SETTLE_MS, readingSinceMs: 0 };
+  const facts = { missing: 0, holdMs: undefined, forgotten: new Set<PodUid>() };
+  const waiting = afterLooks(new Map(), new Map([['new.yaml', { kind: 'waiting' }]]), listing, facts);
+  assert.ok(mayWantPods(waiting), 'nobody knows yet what it says');
 });
 
 test('what a listing shows is as old as its beginning, however late its answer comes', async () => {
