@@ -63,8 +63,8 @@ export abstract class WishFiles {
 export class ManifestFiles extends WishFiles {
   readonly #kernel: SimKernel;
   readonly #random: Random;
-  /** Names of what was written or removed while the directory was out of reach. */
-  readonly #deferred = new Set<string>();
+  /** What was written or removed while the directory was out of reach, by where it is. */
+  readonly #deferred = new Map<string, FileState>();
   /** Files that something was taken out of: they stay. An empty one is unknown, so each has an object of its own. */
   readonly #left = new Set<string>();
   #isOutOfReach = false;
@@ -81,21 +81,14 @@ export class ManifestFiles extends WishFiles {
 
   comeInReach(which: 'changed' | 'all'): void {
     this.#isOutOfReach = false;
-    if (which === 'all') for (const name of this.files.keys()) this.#deferred.add(name);
-    for (const name of this.#deferred) {
-      const file = this.files.get(name);
-      if (file === undefined) this.#kernel.removeFile(below(MANIFESTS, name));
-      else this.write(file);
-    }
+    if (which === 'all') for (const { place, state } of this.files.values()) this.#deferred.set(place, state);
+    for (const [place, state] of this.#deferred) this.#writePlace(place, state);
     this.#deferred.clear();
   }
 
-  write({ name, place, state }: ManifestFile): void {
-    if (this.#isOutOfReach) {
-      this.#deferred.add(name);
-      return;
-    }
-    this.#writePlace(place, state);
+  write({ place, state }: ManifestFile): void {
+    if (this.#isOutOfReach) this.#deferred.set(place, state);
+    else this.#writePlace(place, state);
   }
 
   take(file: ManifestFile, place: string): boolean {

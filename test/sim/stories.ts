@@ -1,4 +1,5 @@
 /** Seeds made to be about one thing: the faults of a story that seldom meet by chance. */
+import { createRandom } from './random.ts';
 import { aboutJournal, inJournal } from './records-plan.ts';
 import { NO_ABSENCE } from './absence.ts';
 import { NO_API_FAULTS } from './cluster/api-faults.ts';
@@ -623,8 +624,27 @@ export function aboutClusterClock(plan: Plan): Plan {
   return { ...aboutTokens(plan), clock: RESTLESS_CLOCK };
 }
 
+type Story = (plan: Plan, seed: number) => Plan;
+
+const MIX_SEED = 0x6d_69_78;
+const MIXED_MAX = 3;
+
+/** The names of a few stories that are told as one, drawn from the seed. */
+export function storiesIn(seed: number): readonly string[] {
+  const random = createRandom(seed + MIX_SEED);
+  return random
+    .shuffled(Object.keys(STORIES).filter((name) => name !== 'mixed'))
+    .slice(0, random.between(2, MIXED_MAX));
+}
+
+/** What is rare by itself meets what else is rare: seeds as drawn have that once in many thousands. */
+function aboutMixed(plan: Plan, seed: number): Plan {
+  return storiesIn(seed).reduce((told, name) => STORIES[name]?.(told, seed) ?? told, plan);
+}
+
 /** By the name that a run of many is told with `--about`. */
-export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
+export const STORIES: Readonly<Record<string, Story | undefined>> = {
+  mixed: aboutMixed,
   cluster: aboutCluster,
   detaching: aboutDetaching,
   claims: aboutClaims,

@@ -30,11 +30,11 @@ export async function simulateBatch({ first, count, tailLines, about }: Batch): 
   const failed: number[] = [];
   const hashes: [number, string][] = [];
   const tally: Tally = { ...NO_TALLY };
-  const plan = about === undefined ? undefined : STORIES[about];
+  const story = about === undefined ? undefined : STORIES[about];
   let failure: BatchReport['failure'];
   let [steps, crashes, driverCalls] = [0, 0, 0];
   for (let seed = first; seed < first + count; seed += 1) {
-    const report = await simulate(seed, plan === undefined ? {} : { plan });
+    const report = await simulate(seed, story === undefined ? {} : { plan: (plan) => story(plan, seed) });
     steps += report.steps;
     crashes += report.crashes;
     driverCalls += report.driverCalls;
