@@ -810,6 +810,47 @@ test('a pod whose new file is not there for a moment is wanted until it was miss
   }
 });
 
+test('a pod whose new file breaks before it counts there is wanted until that can be read (seed 7004532)', async () => {
+  const moved = podYaml('web');
+  const breakages: Readonly<Record<string, (host: DirectoryHost) => void>> = {
+    syntax: (host) => host.write('b.yaml', 'a: [b\n'),
+    unreadable: (host) => host.makeUnreadable('b.yaml', 'input-output', 'EIO'),
+    twice: (host) => {
+      host.makeUnreadable('b.yaml', 'input-output', 'EIO');
+      void host.hint().then(() => host.write('b.yaml', ''));
+    },
+    refused: (host) => host.write('b.yaml', `${configMapYaml('c', { a: '2' })}---\nkind: Pod\n`),
+  };
+  for (const [how, damage] of Object.entries(breakages)) {
+    for (const after of [`${configMapYaml('c', { a: '1' })}---\n${moved}`, configMapYaml('c', { a: '1' })]) {
+      const { host, source } = await bench({
+        'a.yaml': `${moved}---\n${podYaml('other')}`,
+        'b.yaml': configMapYaml('c', { a: '1' }),
+      });
+      host.write('a.yaml', podYaml('other'));
+      await host.hint();
+      await host.advance(100);
+      host.write('b.yaml', `${configMapYaml('c', { a: '1' })}---\n${moved}`);
+      await host.hint();
+      damage(host);
+      await host.hint();
+      await host.advance(3_600_000);
+      assert.deepEqual(podsOf(source.current()), ['uid-other', 'uid-web'], how);
+      host.write('b.yaml', after);
+      await host.hint();
+      await host.advance(SETTLE_MS * 2);
+      const { pods, rejected } = source.current();
+      const isThere = after.includes('web');
+      assert.deepEqual(
+        [pods.get(podUid('uid-web'))?.origin, rejected],
+        [isThere ? 'b.yaml' : undefined, []],
+        how,
+      );
+      source.stop();
+    }
+  }
+});
+
 test('AP-12: a pod may be wanted from when its file is there until that was missing for the settle time', async () => {
   const { host, manifests } = await bench({ 'disk.yaml': volumeYaml('disk') });
   assert.ok(!manifests.mayWantPods());
