@@ -18,6 +18,7 @@ import {
   aboutLeavingStrangers,
   aboutLostNodes,
   aboutLostRecords,
+  aboutMovedPods,
   aboutNodeIds,
   aboutPartsOfChangedDisks,
   aboutRestoredBackups,
@@ -815,5 +816,11 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 729648844,
     isOfToday: true,
     sentence: 'a directory that comes in the place of one whose pods were just read is another one',
+  },
+  {
+    seed: 7004532,
+    isOfToday: true,
+    sentence: 'a pod whose new manifest cannot be read any more before it counts stays wanted',
+    plan: (plan) => aboutInlineVolumes(aboutMovedPods(aboutDeadAndTaken(plan))),
   },
 ];

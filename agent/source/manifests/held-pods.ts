@@ -1,12 +1,6 @@
 /** Pods that come while other files change: they wait until those have settled. Pure. */
-import {
-  awaited,
-  type Listing,
-  type ManifestFile,
-  nothingKnown,
-  type Pending,
-  podsOf,
-} from './manifest-file.ts';
+import { podsOf } from './known-objects.ts';
+import { awaited, type Listing, type ManifestFile, nothingKnown, type Pending } from './manifest-file.ts';
 
 /**
  * The files after a look, where pods that came with it wait while another file is being changed: what they name may be

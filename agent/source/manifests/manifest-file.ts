@@ -11,8 +11,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../../../mount/failure.ts';
 import type { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { FileReading, ReadObject } from './parse/file-reading.ts';
-import { identityOf, type Stamped, type ApiObject } from '../../../kubernetes/objects/objects.ts';
+import type { FileReading } from './parse/file-reading.ts';
+import { identityOf } from '../../../kubernetes/objects/objects.ts';
+import { isOtherwise, keyOf, keysOf, know, type Known, podsOf } from './known-objects.ts';
 import type { Rejection, SourcePart } from '../objects-source.ts';
 
 /** What a look at the file showed. */
@@ -42,11 +43,6 @@ type Seen =
       readonly reading: FileReading;
     };
 
-interface Known {
-  readonly digest: string;
-  readonly stamped: Stamped<ApiObject>;
-}
-
 /** All that is remembered of one file between two listings. */
 export interface ManifestFile {
   readonly name: string;
@@ -60,6 +56,8 @@ export interface ManifestFile {
   readonly pending: Pending | undefined;
   /** It has changed, and how is not known before it is read. */
   readonly isBeingRead?: boolean;
+  /** What it showed and had not said yet when it could not be read any more; as `keyOf` has it. */
+  readonly showed?: readonly string[];
 }
 
 export interface Pending {
@@ -272,29 +270,4 @@ function saysTheSame(a: SourcePart, b: SourcePart): boolean {
     isDeepStrictEqual(a.rejected, b.rejected) &&
     isDeepStrictEqual(a.frozenPods, b.frozenPods)
   );
-}
-
-function know(origin: string, { object, place, digest }: ReadObject, before: Known | undefined): Known {
-  if (before?.digest === digest && before.stamped.place === place) return before;
-  return { digest, stamped: { ...object, origin, place } };
-}
-
-/** Is anything that was known not known so any more? */
-function isOtherwise(before: readonly Known[], after: readonly Known[]): boolean {
-  const digests = new Map(after.map(({ stamped, digest }) => [identityOf(stamped), digest]));
-  return before.some(({ stamped, digest }) => digests.get(identityOf(stamped)) !== digest);
-}
-
-export function keysOf(known: ManifestFile['known']): readonly string[] {
-  return known.map(({ stamped }) => keyOf(stamped));
-}
-
-/** What makes it the same object in whichever file: of a pod the uid. */
-export function keyOf(object: ApiObject): string {
-  return object.kind === 'Pod' ? object.reference.uid : identityOf(object);
-}
-
-/** Those that are wanted by what is known. */
-export function podsOf(known: ManifestFile['known']): readonly PodUid[] {
-  return known.flatMap(({ stamped }) => (stamped.kind === 'Pod' ? [stamped.reference.uid] : []));
 }

@@ -1,5 +1,6 @@
 /** The files of a directory of manifests, by name: what follows for all of them from looks at some. */
 import { compareText } from '../../../mount/text/compare-text.ts';
+import { podsOf } from './known-objects.ts';
 import {
   confirm,
   type Listing,
@@ -7,7 +8,6 @@ import {
   lookMs,
   type ManifestFile,
   observe,
-  podsOf,
   unconfirmed,
 } from './manifest-file.ts';
 import { holdNewPods } from './held-pods.ts';

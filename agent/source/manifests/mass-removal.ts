@@ -1,7 +1,8 @@
 /** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { MassRemoval } from '../objects-source.ts';
-import { dueMs, type Listing, type ManifestFile, podsOf, waitLonger } from './manifest-file.ts';
+import { podsOf } from './known-objects.ts';
+import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
 import { saidIn } from './moved-objects.ts';
 
 const SHRINK_SETTLE_MS = 10_000;

@@ -2,14 +2,19 @@
  * Objects that move from one file to another in two writes. Each file is believed in its own time, and the one that has
  * an object now may wait longer than the one that has dropped it: nothing is dropped while another file shows it. Pure.
  */
-import { isDue, keyOf, keysOf, type Listing, type ManifestFile, settle } from './manifest-file.ts';
+import { keyOf, keysOf } from './known-objects.ts';
+import { isDue, type Listing, type ManifestFile, settle } from './manifest-file.ts';
 
-/** The files after a look; what a file showed until then, and was not believed, is missing elsewhere from then on. */
+/**
+ * The files after a look; what a file showed until then, and was not believed, is missing elsewhere from then on. One
+ * that cannot be read any more may have it still.
+ */
 export function missAnew(
   before: ReadonlyMap<string, ManifestFile>,
-  after: readonly ManifestFile[],
+  looked: readonly ManifestFile[],
   { nowMs }: Listing,
 ): readonly ManifestFile[] {
+  const after = looked.map((file) => withShowed(before.get(file.name), file));
   const unshown = new Set(after.flatMap((file) => shownNoMore(before.get(file.name), file)));
   if (unshown.size === 0) return after;
   return after.map((file) => {
@@ -17,6 +22,23 @@ export function missAnew(
     if (pending === undefined || ![...pending.dropped].some((key) => unshown.has(key))) return file;
     return { ...file, pending: { ...pending, sinceMs: nowMs, confirmedMs: undefined } };
   });
+}
+
+function withShowed(earlier: ManifestFile | undefined, file: ManifestFile): ManifestFile {
+  if (file === earlier) return file;
+  const showed = mayHide(file) && earlier !== undefined ? shownIn(earlier) : [];
+  if (showed.length > 0) return { ...file, showed };
+  const { showed: _, ...rest } = file;
+  return file.showed === undefined ? file : rest;
+}
+
+/** Not all of what is there now can be understood: what is not seen in it may be there all the same. */
+function mayHide({ seen, part, pending }: ManifestFile): boolean {
+  if (seen.kind !== 'content') return seen.kind === 'unreadable';
+  const { unreadable, refused } = seen.reading;
+  if (unreadable !== undefined || refused.some(({ subject }) => subject === undefined)) return true;
+  // It was cut short.
+  return part.unknown && part.isAwaited !== true && pending === undefined;
 }
 
 function shownNoMore(earlier: ManifestFile | undefined, file: ManifestFile): readonly string[] {
@@ -39,11 +61,12 @@ export function settleTogether(files: readonly ManifestFile[], listing: Listing)
       else those.push(file);
     }
   }
-  const waiting = files.filter((file) => file.pending !== undefined && !due.has(file));
+  const isWaiting = (file: ManifestFile): boolean => file.pending !== undefined && !due.has(file);
+  const holding = files.filter((file) => isWaiting(file) || file.showed !== undefined);
   // Grows meanwhile: what shows something and has to wait keeps others waiting.
-  for (const file of droppedBy.size === 0 ? [] : waiting) {
-    for (const key of shownIn(file)) {
-      for (const other of droppedBy.get(key) ?? []) if (due.delete(other)) waiting.push(other);
+  for (const file of droppedBy.size === 0 ? [] : holding) {
+    for (const key of (due.has(file) ? file.showed : shownIn(file)) ?? []) {
+      for (const other of droppedBy.get(key) ?? []) if (due.delete(other)) holding.push(other);
       droppedBy.delete(key);
     }
   }
@@ -60,12 +83,16 @@ export function saidIn(files: readonly ManifestFile[]): ReadonlySet<string> {
   return said;
 }
 
-/** What the file showed last and does not say yet, because it waits to be believed; as `keyOf` has it. */
-function shownIn({ pending, seen }: ManifestFile): readonly string[] {
-  if (pending === undefined || seen.kind !== 'content') return [];
+/**
+ * What the file showed last and does not say yet, because it waits to be believed or cannot be read any more; as
+ * `keyOf` has it.
+ */
+function shownIn({ pending, seen, showed = [] }: ManifestFile): readonly string[] {
+  if (pending === undefined || seen.kind !== 'content') return showed;
   const { objects, refused } = seen.reading;
   // A pod that is refused there is frozen once that is believed.
   return [
+    ...showed,
     ...objects.map(({ object }) => keyOf(object)),
     ...refused.flatMap(({ subject }) => subject?.pod ?? []),
   ];
