@@ -124,7 +124,8 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   if (isOurBind && sim.world.told.isNew(path as AbsolutePath)) return;
   if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
     return;
-  if (!sim.world.told.has(path) && what.startsWith('NodeUnpublishVolume') && isRecycled(sim, path)) return;
+  const isNotHad = !sim.world.told.has(path) || !isThere(sim, linkOf(sim, path));
+  if (isNotHad && isRecycled(sim, path)) return;
   // The removal was judged when it began, maybe in another life; whoever wants it by now wants a new one.
   const mark = `${path.replace('/volumes/', '/plugins/')}/removing`;
   if (what.startsWith('removeTree') && isThere(sim, mark)) return;
@@ -160,6 +161,12 @@ function isRecycled(sim: Simulation, path: string): boolean {
   return running.some(
     ({ operation }) => operation.kind === 'publish' && isPathOf(operation.publication, path),
   );
+}
+
+/** What leads the pod to the device that its driver publishes there, or that is bound there. */
+function linkOf({ world }: Simulation, path: string): string {
+  const [, name, uid] = /\/([^/]+)\/(?:dev\/)?([^/]+)$/.exec(path) ?? [];
+  return `${world.layout.pods}/${uid}/volumeDevices/kubernetes.io~csi/${name}`;
 }
 
 function isPathOf(publication: PublicationKey, path: string): boolean {

@@ -3,6 +3,8 @@
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
 import {
+  aboutLostHolds,
+  aboutNfs,
   aboutSubpaths,
   aboutAbsentManifests,
   aboutChangedDisks,
@@ -822,5 +824,11 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a pod whose new manifest cannot be read any more before it counts stays wanted',
     plan: (plan) => aboutInlineVolumes(aboutMovedPods(aboutDeadAndTaken(plan))),
+  },
+  {
+    seed: 7104608,
+    isOfToday: true,
+    sentence: 'a device that its pod does not have any more is given back before it is published again',
+    plan: (plan) => aboutNfs(aboutLostHolds(plan)),
   },
 ];
