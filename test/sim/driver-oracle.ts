@@ -351,11 +351,13 @@ export class DriverOracle {
         violate('DR-17', `${method} of ${request.volumeId} under ${nodeId}, not ${right.join(' or ')}`);
     }
     if (method !== 'NodeStageVolume' && method !== 'NodePublishVolume') return;
-    const isKept = standsUnder !== undefined && attachedUnder.has(standsUnder);
-    const stands = isStanding(history) || (isKept && this.#mayBeThoughtToStand(request.volumeId, history));
-    if (!stands) history.standsUnder = attachesNow(nature) ? nature.nodeId : ids[0];
+    // Written down as begun, and killed before its driver was asked: nobody knows that nothing stands.
+    const isKept = attachedUnder.has(standsUnder ?? ids[0] ?? '');
+    const isThought = isKept && this.#mayBeThoughtToStand(request.volumeId, history);
+    if (!isStanding(history) && !isThought)
+      history.standsUnder = attachesNow(nature) ? nature.nodeId : ids[0];
     if (recordsDamaged() || !attachesNow(nature)) return;
-    const under = history.standsUnder;
+    const under = history.standsUnder ?? ids[0];
     if (under === undefined || attachedUnder.has(under)) return;
     violate(
       'DR-17',

@@ -179,8 +179,8 @@ function mayStack(sim: Simulation, { driver }: { readonly driver: string }): boo
   );
 }
 
-function strangeMount(sim: Simulation, { places, stages }: Wanted): string | undefined {
-  const targets = new Set(places.map(({ target }) => target));
+function strangeMount(sim: Simulation, { places, stages, unexplained }: Wanted): string | undefined {
+  const targets = new Set([...places.map(({ target }) => target), ...unexplained]);
   for (const { pod, volume } of places) {
     const bind = bindOf(sim, pod, volume);
     if (bind !== undefined) targets.add(bind.target);

@@ -831,4 +831,16 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a device that its pod does not have any more is given back before it is published again',
     plan: (plan) => aboutNfs(aboutLostHolds(plan)),
   },
+  {
+    seed: 1414317634,
+    isOfToday: true,
+    sentence:
+      'what may have been begun under an attachment goes on under that, though nothing of it was set up',
+  },
+  {
+    seed: 1414310117,
+    isOfToday: true,
+    sentence:
+      'what came late behind a damaged record, in the place of a pod that waits for its turn, goes when it has it',
+  },
 ];
