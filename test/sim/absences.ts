@@ -8,6 +8,7 @@ import { ABSENCES, LASTS_MS_MAX } from './absence.ts';
 import type { Random } from './random.ts';
 import { MANIFESTS } from './sim-paths.ts';
 import type { Simulation } from './simulate.ts';
+import { isComeLate } from './told-places.ts';
 
 /** Longer than the agent needs to look again. */
 const LOOK_MS = 20_000;
@@ -141,8 +142,10 @@ export class Absences {
   /** What else of a pod was there, or wanted, when its emptyDir began to go: what came later cannot hold that back. */
   noteBegin(operation: Operation, { reconciler }: AgentView): void {
     if (operation.kind !== 'unpublish') return;
-    const places = [...reconciler.actual().values()].flatMap((one) => [...one.publications.keys()]);
-    this.#beside.set(operation.publication, new Set(places));
+    const places = [...reconciler.actual().values()].flatMap((one) => [...one.publications.values()]);
+    // What had gone before and came late is given back, maybe since the same event.
+    const there = places.filter((place) => !isComeLate(place));
+    this.#beside.set(operation.publication, new Set(there.map(({ spec }) => spec.key)));
   }
 
   /** What is gone for good goes last, and not while it is unknown what is wanted, as far as the agent knows. */

@@ -178,20 +178,22 @@ const POD_PATH = /\/pods\/([^/]+)\//;
 const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 
 /** When the teardown began that does something at a path of a pod; undefined: none that runs. */
-function beganAtMs(sim: Simulation, { reconciler }: AgentView, path: string): number | undefined {
-  const running = reconciler.running().find(({ operation, phase }) => {
+function teardownAt({ reconciler }: AgentView, path: string): Running[number] | undefined {
+  return reconciler.running().find(({ operation, phase }) => {
     if (operation.kind !== 'unpublish' || phase !== 'running') return false;
     return isPathOf(operation.publication, path);
   });
-  return running?.begunMs === undefined ? undefined : sim.kernel.bootedMs + running.begunMs;
 }
 
 function isInQuarantine(sim: Simulation, path: string, handle: string | undefined): boolean {
   const view = sim.earlyView();
   if (view === undefined) return false;
-  const isEnding = handle !== undefined && sim.life?.unanswered.has(handle) === true;
-  if (isEnding || sim.world.quarantine.hasJustEnded(beganAtMs(sim, view, path) ?? sim.time.nowMs()))
-    return true;
+  const began = teardownAt(view, path);
+  const spec = began && view.reconciler.actual().get(began.operation.volume)?.spec;
+  const ending = handle ?? (spec?.kind === 'csi' ? spec.volumeHandle : undefined);
+  if (ending !== undefined && sim.life?.unanswered.has(ending) === true) return true;
+  const beganMs = began?.begunMs === undefined ? sim.time.nowMs() : sim.kernel.bootedMs + began.begunMs;
+  if (sim.world.quarantine.hasJustEnded(beganMs)) return true;
   const { outOfService, volumes, lostAttachments } = view.reconciler.desired();
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);

@@ -843,4 +843,14 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'what came late behind a damaged record, in the place of a pod that waits for its turn, goes when it has it',
   },
+  {
+    seed: 1414350496,
+    isOfToday: true,
+    sentence: 'what came late in the moment in which its pod went holds back no emptyDir of it',
+  },
+  {
+    seed: 1414354040,
+    isOfToday: true,
+    sentence: 'a teardown that began in a quarantine is ended though an operator ends that meanwhile',
+  },
 ];

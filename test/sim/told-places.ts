@@ -12,7 +12,12 @@ import {
   type VolumeId,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume, Presence } from '../../reconciler/model/actual-state.ts';
+import type {
+  ActualPublication,
+  ActualState,
+  ActualVolume,
+  Presence,
+} from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { isBeside, type Operation } from '../../reconciler/model/operation.ts';
 import { placeBeside, placesBeside } from '../../reconciler/model/tombstone.ts';
@@ -134,10 +139,10 @@ export class ToldPlaces {
   #lookForLate(id: VolumeId, volume: ActualVolume): void {
     const before = this.#late.get(id);
     const late = new Map<PublicationKey, readonly AbsolutePath[]>();
-    for (const [key, { presence, spec, untold }] of volume.publications) {
-      if (presence.kind !== 'unsure' || untold !== true) continue;
-      const isLate = typeof presence.because === 'object' && presence.because.code === 'late-effect';
-      if (isLate || before?.has(key) === true) late.set(key, this.#pathsOf(volume.spec, spec));
+    for (const [key, place] of volume.publications) {
+      if (place.presence.kind !== 'unsure' || place.untold !== true) continue;
+      const isLate = isComeLate(place) || before?.has(key) === true;
+      if (isLate) late.set(key, this.#pathsOf(volume.spec, place.spec));
     }
     for (const { key } of placesBeside(volume)) {
       const place = placeBeside(volume, key);
@@ -244,4 +249,10 @@ function isAmong(volumes: Places, path: string): boolean {
   return [...volumes.values()].some((places) =>
     [...places.values()].some((paths) => paths.some((one) => one === path)),
   );
+}
+
+/** It had gone, and a call that was given up has made it since; no pod was told of it. */
+export function isComeLate({ presence, untold }: ActualPublication): boolean {
+  if (untold !== true || presence.kind !== 'unsure') return false;
+  return typeof presence.because === 'object' && presence.because.code === 'late-effect';
 }
