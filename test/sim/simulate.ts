@@ -245,9 +245,7 @@ export class Simulation {
     this.#recordForm = this.plan.records.form;
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
-    const parser = drawParser(this.#parserRandom);
-    // A pod is lost that moves to a file that cannot be read.
-    this.#parser = parser !== undefined && this.plan.movesEveryMs > 0 ? { ...parser, lost: 0 } : parser;
+    this.#parser = drawParser(this.#parserRandom);
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.wallClock = new WallClock({

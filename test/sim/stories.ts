@@ -245,7 +245,7 @@ export function aboutMovedPods(plan: Plan): Plan {
     movesEveryMs: 500,
     // An agent that starts between the two writes finds the pod in neither.
     absence: { ...NO_ABSENCE, holdMs: 30_000 },
-    events: { ...plan.events, podComes: 6, podGoes: 1, fileDamaged: 0 },
+    events: { ...plan.events, podComes: 6, podGoes: 1, fileDamaged: 2 },
   };
 }
 

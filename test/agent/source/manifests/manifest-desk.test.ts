@@ -13,7 +13,7 @@ import { fail, ok } from '../../../../mount/failure.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
 import { oneSource, type OneSource } from '../../one-source.ts';
-import { path, podYaml } from '../../manifests.ts';
+import { configMapYaml, path, podUid, podYaml } from '../../manifests.ts';
 
 const SETTLE_MS = 300;
 const LOST = fail({ code: 'broker-lost', message: 'the process that reads manifests ended', effect: 'none' });
@@ -145,6 +145,65 @@ test('a file that comes after a pod counted as gone does not keep it, however lo
   parser.release();
   await host.advance(0);
   assert.deepEqual([podsOf(source.current()), parser.begun.at(-1)], [['uid-b', 'uid-y'], 'z.yaml']);
+});
+
+test('a pod that moves to a file of which older content is still being read stays wanted (seed 5802)', async () => {
+  const { source, parser, started, host } = await bench({ 'a.yaml': podYaml('a'), 'b.yaml': podYaml('b') });
+  await started;
+  host.write('a.yaml', configMapYaml('c', { a: '1' }));
+  await host.hint();
+  host.write('b.yaml', slow('b'));
+  await host.hint();
+  await host.advance(SETTLE_MS - 100);
+  host.write('b.yaml', `${podYaml('a')}---\n${slow('b')}`);
+  await host.hint();
+  await host.advance(100);
+  await host.hint();
+  await host.advance(1);
+  parser.release();
+  await host.advance(SETTLE_MS * 3);
+  assert.deepEqual(podsOf(source.current()), ['uid-a', 'uid-b']);
+  parser.release();
+  await host.advance(SETTLE_MS * 2);
+  assert.equal(source.current().pods.get(podUid('uid-a'))?.origin, 'b.yaml');
+});
+
+test('a pod that moves to a file at which the reader dies stays wanted until that can be read (seed 5177)', async () => {
+  for (const isFirst of [true, false]) {
+    const { source, started, host } = await bench({ 'a.yaml': podYaml('a'), 'b.yaml': podYaml('b') });
+    await started;
+    const moves = [
+      () => host.write('a.yaml', configMapYaml('c', { a: '1' })),
+      () => host.write('b.yaml', `${podYaml('a')}---\n${podYaml('b')}# deadly\n`),
+    ];
+    for (const move of isFirst ? moves : moves.toReversed()) {
+      move();
+      await host.hint();
+      await host.advance(SETTLE_MS - 1);
+    }
+    await host.advance(600_000);
+    const { pods, rejected } = source.current();
+    assert.deepEqual([...pods.keys()].sort(), ['uid-a', 'uid-b']);
+    assert.match(
+      rejected.find(({ origin }) => origin === 'a.yaml')?.message ?? '',
+      /until b\.yaml can be read/,
+    );
+    host.write('b.yaml', podYaml('b'));
+    await host.hint();
+    await host.advance(SETTLE_MS * 2);
+    assert.deepEqual([podsOf(source.current()), source.current().rejected], [['uid-b'], []], 'it is nowhere');
+    source.stop();
+  }
+});
+
+test('a file that was broken long before a pod was dropped elsewhere does not keep that', async () => {
+  const { source, started, host } = await bench({ 'a.yaml': podYaml('a'), 'b.yaml': '# deadly\n' });
+  await started;
+  await host.advance(SETTLE_MS * 4);
+  host.remove('a.yaml');
+  await host.hint();
+  await host.advance(120_000);
+  assert.deepEqual(podsOf(source.current()), []);
 });
 
 test('a file that is back before it counts as gone, and is yet to be read, is not gone', async () => {
