@@ -820,12 +820,6 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a directory that comes in the place of one whose pods were just read is another one',
   },
   {
-    seed: 7004532,
-    isOfToday: true,
-    sentence: 'a pod whose new manifest cannot be read any more before it counts stays wanted',
-    plan: (plan) => aboutInlineVolumes(aboutMovedPods(aboutDeadAndTaken(plan))),
-  },
-  {
     seed: 7104608,
     isOfToday: true,
     sentence: 'a device that its pod does not have any more is given back before it is published again',
@@ -852,5 +846,17 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 1414354040,
     isOfToday: true,
     sentence: 'a teardown that began in a quarantine is ended though an operator ends that meanwhile',
+  },
+  {
+    seed: 5177,
+    isOfToday: true,
+    sentence: 'a pod that moves to a manifest that cannot be read stays wanted until it can be read',
+    plan: aboutMovedPods,
+  },
+  {
+    seed: 5802,
+    isOfToday: true,
+    sentence: 'a pod that moves to a manifest of which older content is being read stays wanted',
+    plan: aboutMovedPods,
   },
 ];

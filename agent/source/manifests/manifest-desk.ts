@@ -47,6 +47,8 @@ interface Job {
   readonly name: string;
   readonly sizeBytes: number;
   readonly sinceMs: number;
+  /** Host clock: when a listing showed first what is there now; before that something else may have waited. */
+  readonly listedMs: number;
   /** Undefined while it is not read from the disk. */
   readonly content: Content | undefined;
   readonly losses: number;
@@ -95,7 +97,10 @@ class Desk implements ManifestDesk {
     const seen = new Map<string, Look>();
     for (const entry of entries.toSorted(bySize)) {
       left -= entry.facts.kind === 'file' ? entry.facts.sizeBytes : 0;
-      const look = left < 0 ? this.#forget(entry.name, tooMuch(limits)) : this.#lookAt(entry, nowMs);
+      const look =
+        left < 0
+          ? this.#forget(entry.name, unreadable(tooMuch(limits), entry.facts))
+          : this.#lookAt(entry, nowMs);
       seen.set(entry.name, look);
     }
     void this.#work();
@@ -120,7 +125,7 @@ class Desk implements ManifestDesk {
   #lookAt(entry: FileEntry, nowMs: number): Look {
     const { name, facts, content, stamp } = entry;
     const message = whyUnreadable(entry);
-    if (message !== undefined) return this.#forget(name, { kind: 'unreadable', message });
+    if (message !== undefined) return this.#forget(name, unreadable(message, facts));
     if (content === undefined && this.#jobs.has(name) && entry.unread !== true) return { kind: 'waiting' };
     // What was held when the listing began may be held no more: then it is read by itself.
     if (content === undefined && stamp !== undefined && this.#stamps.get(name) === stamp)
@@ -132,8 +137,8 @@ class Desk implements ManifestDesk {
       return this.#keep(name, stamp, { kind: 'same' });
     const isSame = read !== undefined && read.digest === known?.content?.digest;
     const sinceMs = known?.sinceMs ?? nowMs;
-    const losses = isSame ? known.losses : 0;
-    this.#jobs.set(name, { name, sizeBytes: facts.sizeBytes, sinceMs, content: read, losses });
+    const { losses, listedMs } = isSame ? known : { losses: 0, listedMs: nowMs };
+    this.#jobs.set(name, { name, sizeBytes: facts.sizeBytes, sinceMs, listedMs, content: read, losses });
     return this.#keep(name, stamp, { kind: 'waiting' });
   }
 
@@ -182,7 +187,9 @@ class Desk implements ManifestDesk {
     this.#stamps.delete(job.name);
     const message = listed.ok ? entry && whyUnreadable(entry) : listed.failure.message;
     // Gone, or another directory: the next listing says which.
-    if (message !== undefined) this.#looks.set(job.name, { kind: 'unreadable', message });
+    if (message === undefined) return undefined;
+    const look: Look = entry ? unreadable(message, entry.facts) : { kind: 'unreadable', message, of: '' };
+    this.#looks.set(job.name, look);
     return undefined;
   }
 
@@ -194,7 +201,7 @@ class Desk implements ManifestDesk {
     const said = await this.#parts.parser.parse({ origin: name, bytes, limits: this.#parts.limits });
     if (said.ok) return { kind: 'content', bytes: new Sensitive(bytes), digest, reading: said.value };
     const losses = job.losses + 1;
-    if (losses >= LOSSES_MAX) return { kind: 'unreadable', message: said.failure.message };
+    if (losses >= LOSSES_MAX) return { kind: 'unreadable', message: said.failure.message, of: digest };
     const now = this.#jobs.get(name);
     if (now === job || now?.content?.digest === digest) this.#jobs.set(name, { ...job, content, losses });
     return undefined;
@@ -207,7 +214,7 @@ class Desk implements ManifestDesk {
     if (now === undefined) return;
     this.#looks.set(name, look);
     const isNewer = now !== job && now.content?.digest !== digest;
-    if (isNewer) this.#jobs.set(name, { ...now, sinceMs: this.#parts.host.nowMs() });
+    if (isNewer) this.#jobs.set(name, { ...now, sinceMs: now.listedMs });
     else this.#jobs.delete(name);
     if (look.kind === 'unreadable') this.#stamps.delete(name);
     else if (!isNewer && stamp !== undefined) this.#stamps.set(name, stamp);
@@ -227,8 +234,8 @@ class Desk implements ManifestDesk {
 
 const MISSING: Look = { kind: 'missing' };
 
-function tooMuch({ allBytesMax }: ManifestLimits): Look {
-  return { kind: 'unreadable', message: `with it the manifests have more than ${allBytesMax} bytes` };
+function tooMuch({ allBytesMax }: ManifestLimits): string {
+  return `with it the manifests have more than ${allBytesMax} bytes`;
 }
 
 function boundsOf({ filesMax, fileBytesMax }: ManifestLimits): DirectoryReading {
@@ -237,6 +244,11 @@ function boundsOf({ filesMax, fileBytesMax }: ManifestLimits): DirectoryReading 
 
 function contentOf(bytes: Uint8Array, stamp: ContentStamp | undefined): Content {
   return { bytes, digest: createHash('sha256').update(bytes).digest('base64'), stamp };
+}
+
+function unreadable(message: string, { kind, inode, sizeBytes, modifiedMs }: FileEntry['facts']): Look {
+  const of = `${inode} ${sizeBytes} ${modifiedMs}`;
+  return { kind: 'unreadable', message, ...(kind === 'file' || kind === 'symlink' ? { of } : {}) };
 }
 
 /** Undefined for a regular file with a content, or one that is yet to be read. */

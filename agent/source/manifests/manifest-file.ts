@@ -19,7 +19,8 @@ import type { Rejection, SourcePart } from '../objects-source.ts';
 /** What a look at the file showed. */
 export type Look =
   | { readonly kind: 'missing' }
-  | { readonly kind: 'unreadable'; readonly message: string }
+  /** `of`: what is there, as far as that can be told unread; another one when it was written again, absent: no file. */
+  | { readonly kind: 'unreadable'; readonly message: string; readonly of?: string }
   /** It is there, and what it says will be known when it was read. */
   | { readonly kind: 'waiting' }
   /** The content of the look before. */
@@ -58,6 +59,10 @@ export interface ManifestFile {
   readonly isBeingRead?: boolean;
   /** What it showed and had not said yet when it could not be read any more; as `keyOf` has it. */
   readonly showed?: readonly string[];
+  /** Host clock: since when it has what cannot be understood. */
+  readonly hidesSinceMs?: number;
+  /** Host clock: since when it may say something else than is believed of it. */
+  readonly doubtSinceMs?: number | undefined;
 }
 
 export interface Pending {
@@ -107,7 +112,7 @@ export function observe(
       if (seen.kind === 'missing') return file;
       return wait({ ...file, seen: look }, [], listing);
     case 'unreadable':
-      if (seen.kind === 'unreadable' && seen.message === look.message) return file;
+      if (seen.kind === 'unreadable' && seen.message === look.message && seen.of === look.of) return file;
       return unknown(file, look, look.message);
     case 'content':
       return observeContent(file, look, listing);
@@ -258,7 +263,8 @@ function believe(file: ManifestFile, { reading, bytes }: Extract<Seen, { kind: '
     frozenPods,
   };
   const same = known.every((one, index) => one === file.known[index]) && saysTheSame(part, file.part);
-  return { ...file, known, part: same ? file.part : part, good: bytes, pending: undefined };
+  const believed = { known, part: same ? file.part : part, good: bytes };
+  return { ...file, ...believed, pending: undefined, doubtSinceMs: undefined };
 }
 
 /** Apart from the contents of objects, which the caller has compared. */

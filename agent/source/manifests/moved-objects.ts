@@ -14,7 +14,7 @@ export function missAnew(
   looked: readonly ManifestFile[],
   { nowMs }: Listing,
 ): readonly ManifestFile[] {
-  const after = looked.map((file) => withShowed(before.get(file.name), file));
+  const after = looked.map((file) => withHidden(before.get(file.name), file, nowMs));
   const unshown = new Set(after.flatMap((file) => shownNoMore(before.get(file.name), file)));
   if (unshown.size === 0) return after;
   return after.map((file) => {
@@ -24,12 +24,15 @@ export function missAnew(
   });
 }
 
-function withShowed(earlier: ManifestFile | undefined, file: ManifestFile): ManifestFile {
+function withHidden(earlier: ManifestFile | undefined, file: ManifestFile, nowMs: number): ManifestFile {
   if (file === earlier) return file;
-  const showed = mayHide(file) && earlier !== undefined ? shownIn(earlier) : [];
-  if (showed.length > 0) return { ...file, showed };
-  const { showed: _, ...rest } = file;
-  return file.showed === undefined ? file : rest;
+  const { showed: _, hidesSinceMs: __, ...rest } = file;
+  const isDoubted = mayHide(file) || file.isBeingRead === true || file.pending !== undefined;
+  const now = { ...rest, doubtSinceMs: isDoubted ? (file.doubtSinceMs ?? nowMs) : undefined };
+  if (!mayHide(file)) return now;
+  const hidesSinceMs = earlier?.seen === file.seen ? (earlier.hidesSinceMs ?? nowMs) : nowMs;
+  const showed = earlier === undefined ? [] : shownIn(earlier);
+  return { ...now, hidesSinceMs, ...(showed.length === 0 ? {} : { showed }) };
 }
 
 /** Not all of what is there now can be understood: what is not seen in it may be there all the same. */
@@ -49,10 +52,19 @@ function shownNoMore(earlier: ManifestFile | undefined, file: ManifestFile): rea
 
 /**
  * The files once what is due in them counts, without those that are believed to be gone. Those that drop what another
- * one shows wait for it; those that wait for nobody but each other count together.
+ * one shows wait for it; those that wait for nobody but each other count together. One that drops anything when another
+ * was written that cannot be understood waits until that can: it may be there.
  */
 export function settleTogether(files: readonly ManifestFile[], listing: Listing): readonly ManifestFile[] {
-  const due = new Set(files.filter((file) => isDue(file, listing)));
+  const hiding = files.filter(({ hidesSinceMs }) => hidesSinceMs !== undefined);
+  const hiddenIn = new Map<ManifestFile, string>();
+  const due = new Set<ManifestFile>();
+  for (const file of files) {
+    if (!isDue(file, listing)) continue;
+    const other = hiding.find((one) => mayHaveTaken(one, file, listing));
+    if (other === undefined) due.add(file);
+    else hiddenIn.set(file, other.name);
+  }
   const droppedBy = new Map<string, ManifestFile[]>();
   for (const file of due) {
     for (const key of file.pending?.dropped ?? []) {
@@ -70,7 +82,29 @@ export function settleTogether(files: readonly ManifestFile[], listing: Listing)
       droppedBy.delete(key);
     }
   }
-  return files.flatMap((file) => (due.has(file) ? (settle(file) ?? []) : file));
+  return files.flatMap((file) => {
+    const place = hiddenIn.get(file);
+    if (place !== undefined) return keptFor(place, file);
+    return due.has(file) ? (settle(file) ?? []) : file;
+  });
+}
+
+/** It was written, or broke, after the other one may have dropped something, or a little before. */
+function mayHaveTaken(
+  { name, seen, hidesSinceMs = Number.NEGATIVE_INFINITY }: ManifestFile,
+  { name: from, pending, doubtSinceMs }: ManifestFile,
+  { settleMs }: Listing,
+): boolean {
+  if (pending === undefined || pending.dropped.size === 0 || name === from) return false;
+  const isFile = seen.kind !== 'unreadable' || seen.of !== undefined;
+  return isFile && hidesSinceMs >= (doubtSinceMs ?? pending.sinceMs) - settleMs;
+}
+
+function keptFor(place: string, file: ManifestFile): ManifestFile {
+  const message = `what is not in it any more stays wanted until ${place} can be read: it may be there`;
+  const [told] = file.part.rejected;
+  if (file.part.rejected.length === 1 && told?.message === message) return file;
+  return { ...file, part: { ...file.part, rejected: [{ origin: file.name, message }] } };
 }
 
 /** What some file says and does not drop, or shows and does not say yet; as `keyOf` has it. */

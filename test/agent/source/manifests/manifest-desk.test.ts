@@ -168,7 +168,7 @@ test('a pod that moves to a file of which older content is still being read stay
   assert.equal(source.current().pods.get(podUid('uid-a'))?.origin, 'b.yaml');
 });
 
-test('a pod that moves to a file at which the reader dies stays wanted until that can be read (seed 5177)', async () => {
+test('a pod that moves to a file at which the reader dies is wanted until that can be read (seed 5177)', async () => {
   for (const isFirst of [true, false]) {
     const { source, started, host } = await bench({ 'a.yaml': podYaml('a'), 'b.yaml': podYaml('b') });
     await started;
