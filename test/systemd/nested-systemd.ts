@@ -77,7 +77,8 @@ exec setpriv --pdeathsig KILL unshare -m -p -f -i -u -C --kill-child --propagati
   const first = await firstProcess(holder);
   const nested: NestedSystemd = {
     run(command) {
-      const words = ['-t', String(first), '-a', '-r', '-w', 'env', 'LC_ALL=C.UTF-8', 'sh', '-c', command];
+      const environment = ['LC_ALL=C.UTF-8', 'PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'];
+      const words = ['-t', String(first), '-a', '-r', '-w', 'env', ...environment, 'sh', '-c', command];
       const { status, stdout, stderr } = spawnSync('nsenter', words, {
         encoding: 'utf8',
         timeout: BOOT_MS_MAX,

@@ -97,7 +97,7 @@ test('an agent that is killed is back soon, and its mounts never went away', asy
   const on = node(t);
   if (on === undefined) return;
   const mounts = on.mounts('/var/lib/mooring/');
-  on.run(`kill -9 ${show(on, 'MainPID')}`);
+  on.run('systemctl kill -s KILL --kill-whom=main mooring');
   assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
   await on.until('systemctl show -P NRestarts mooring', /^1$/m);
   await on.until('mooring status', /1 of 1 pods ready/);
@@ -113,7 +113,7 @@ test('an agent that hangs is ended by the watchdog, a healthy one is not', async
   await fedFor(on, WATCHDOG_SECONDS + 1);
   assert.equal(show(on, 'MainPID'), process);
   const restarts = show(on, 'NRestarts');
-  on.run(`kill -STOP ${process}`);
+  on.run('systemctl kill -s STOP --kill-whom=main mooring');
   await on.until('systemctl show -P NRestarts mooring', new RegExp(`^${Number(restarts) + 1}$`, 'm'));
   await on.until('mooring status', /1 of 1 pods ready/);
 });
