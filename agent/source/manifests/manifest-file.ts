@@ -112,7 +112,9 @@ export function observe(
       if (seen.kind === 'missing') return file;
       return wait({ ...file, seen: look }, [], listing);
     case 'unreadable':
-      if (seen.kind === 'unreadable' && seen.message === look.message && seen.of === look.of) return file;
+      // Written again, and no more is known of it: nobody is told.
+      if (seen.kind === 'unreadable' && seen.message === look.message)
+        return seen.of === look.of ? file : { ...file, seen: look };
       return unknown(file, look, look.message);
     case 'content':
       return observeContent(file, look, listing);

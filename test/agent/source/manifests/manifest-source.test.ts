@@ -810,7 +810,7 @@ test('a pod whose new file is not there for a moment is wanted until it was miss
   }
 });
 
-test('a pod whose new file breaks before it counts there is wanted until that can be read (seed 7004532)', async () => {
+test('a pod whose new file breaks before it counts there is wanted until it can be read (7004532)', async () => {
   const moved = podYaml('web');
   const breakages: Readonly<Record<string, (host: DirectoryHost) => void>> = {
     syntax: (host) => host.write('b.yaml', 'a: [b\n'),
@@ -849,6 +849,25 @@ test('a pod whose new file breaks before it counts there is wanted until that ca
       source.stop();
     }
   }
+});
+
+test('a file that is written again, and cannot be read as before, is no news, and keeps what moves', async () => {
+  const { host, source, changes } = await bench({ 'a.yaml': podYaml('web'), 'b.yaml': 'a: [b\n' });
+  const breakAgain = () => {
+    host.write('b.yaml', podYaml('web'));
+    host.makeUnreadable('b.yaml', 'input-output', 'EIO');
+  };
+  breakAgain();
+  await host.hint();
+  await host.advance(SETTLE_MS * 4);
+  const before = changes();
+  breakAgain();
+  await host.hint();
+  assert.equal(changes(), before);
+  host.remove('a.yaml');
+  await host.hint();
+  await host.advance(60_000);
+  assert.deepEqual(podsOf(source.current()), ['uid-web'], 'it may have moved there');
 });
 
 test('AP-12: a pod may be wanted from when its file is there until that was missing for the settle time', async () => {
