@@ -141,7 +141,8 @@ export class FileSystemDeaths {
     for (const [id, { spec, sickness, publications }] of reconciler.actual()) {
       const handle = sickness === undefined ? undefined : handleOf(spec);
       // As long as the agent knows of a death it may act on it.
-      if (handle !== undefined && this.isDead(handle)) this.#noteFound(handle);
+      const death = this.isDead(handle) ? this.#deaths.get(handle ?? '') : undefined;
+      if (death !== undefined) death.foundMs = this.#parts.time.nowMs();
       for (const [key, place] of publications) {
         const name = nameOf(id, key);
         const known = this.#had.get(name);
@@ -180,16 +181,12 @@ export class FileSystemDeaths {
 
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */
   isDead(handle: string | undefined): boolean {
-    const death = handle === undefined ? undefined : this.#deaths.get(handle);
-    if (handle === undefined || death === undefined) return false;
+    const death = this.#deaths.get(handle ?? '');
+    if (death === undefined) return false;
+    const nowMs = this.#parts.time.nowMs();
     // The agent may find it so late after the death, and the last unmount heals it (seed 349588735).
-    if (death.fileSystem.death !== undefined) this.#noteFound(handle);
-    return this.#parts.time.nowMs() - death.foundMs <= DECIDED_MS_MAX;
-  }
-
-  #noteFound(handle: string): void {
-    const death = this.#deaths.get(handle);
-    if (death !== undefined) death.foundMs = this.#parts.time.nowMs();
+    if (death.fileSystem.death !== undefined) death.foundMs = nowMs;
+    return nowMs - death.foundMs <= DECIDED_MS_MAX;
   }
 
   /**

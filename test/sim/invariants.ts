@@ -177,7 +177,7 @@ function isPathOf(publication: PublicationKey, path: string): boolean {
 const POD_PATH = /\/pods\/([^/]+)\//;
 const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 
-/** When the teardown began that does something at a path of a pod; undefined: none that runs. */
+/** The teardown that does something at a path of a pod now. */
 function teardownAt({ reconciler }: AgentView, path: string): Running[number] | undefined {
   return reconciler.running().find(({ operation, phase }) => {
     if (operation.kind !== 'unpublish' || phase !== 'running') return false;
@@ -189,8 +189,8 @@ function isInQuarantine(sim: Simulation, path: string, handle: string | undefine
   const view = sim.earlyView();
   if (view === undefined) return false;
   const began = teardownAt(view, path);
-  const spec = began && view.reconciler.actual().get(began.operation.volume)?.spec;
-  const ending = handle ?? (spec?.kind === 'csi' ? spec.volumeHandle : undefined);
+  const torn = began && view.reconciler.actual().get(began.operation.volume)?.spec;
+  const ending = handle ?? (torn?.kind === 'csi' ? torn.volumeHandle : undefined);
   if (ending !== undefined && sim.life?.unanswered.has(ending) === true) return true;
   const beganMs = began?.begunMs === undefined ? sim.time.nowMs() : sim.kernel.bootedMs + began.begunMs;
   if (sim.world.quarantine.hasJustEnded(beganMs)) return true;

@@ -3,8 +3,6 @@
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
 import {
-  aboutLostHolds,
-  aboutNfs,
   aboutSubpaths,
   aboutAbsentManifests,
   aboutChangedDisks,
@@ -18,9 +16,11 @@ import {
   aboutHung,
   aboutInlineVolumes,
   aboutLeavingStrangers,
+  aboutLostHolds,
   aboutLostNodes,
   aboutLostRecords,
   aboutMovedPods,
+  aboutNfs,
   aboutNodeIds,
   aboutPartsOfChangedDisks,
   aboutRestoredBackups,

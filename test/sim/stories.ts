@@ -632,7 +632,7 @@ const MIXED_MAX = 3;
 const TOLD_ALONE: ReadonlySet<string> = new Set(['mixed', 'hung', 'questions']);
 
 /** The names of a few stories that are told as one, drawn from the seed. */
-export function storiesIn(seed: number): readonly string[] {
+function storiesIn(seed: number): readonly string[] {
   const random = createRandom(seed + MIX_SEED);
   return random
     .shuffled(Object.keys(STORIES).filter((name) => !TOLD_ALONE.has(name)))

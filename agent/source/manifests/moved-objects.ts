@@ -24,12 +24,14 @@ export function missAnew(
   });
 }
 
+/** With what it may have of others, and since when, by this look. */
 function withHidden(earlier: ManifestFile | undefined, file: ManifestFile, nowMs: number): ManifestFile {
   if (file === earlier) return file;
   const { showed: _, hidesSinceMs: __, ...rest } = file;
-  const isDoubted = mayHide(file) || file.isBeingRead === true || file.pending !== undefined;
+  const hides = mayHide(file);
+  const isDoubted = hides || file.isBeingRead === true || file.pending !== undefined;
   const now = { ...rest, doubtSinceMs: isDoubted ? (file.doubtSinceMs ?? nowMs) : undefined };
-  if (!mayHide(file)) return now;
+  if (!hides) return now;
   const hidesSinceMs = earlier?.seen === file.seen ? (earlier.hidesSinceMs ?? nowMs) : nowMs;
   const showed = earlier === undefined ? [] : shownIn(earlier);
   return { ...now, hidesSinceMs, ...(showed.length === 0 ? {} : { showed }) };
