@@ -21,6 +21,17 @@ import {
 
 const LINE_COLUMNS_MAX = 120;
 
+/** A process may end itself. */
+const OWN_END = /process\.kill\(process\.pid,/;
+
+test('the tests signal by signal.ts, which knows one process from a group and from the machine', () => {
+  for (const { path, text } of sourcesBelow('test')) {
+    if (path === 'test/signal.ts' || path === 'test/tidy.test.ts') continue;
+    for (const line of text.split('\n'))
+      assert.ok(!line.includes('process.kill(') || OWN_END.test(line), `${path}: ${line.trim()}`);
+  }
+});
+
 test('imports only go down the stairs', () => {
   for (const source of product) {
     for (const name of source.imports.filter((one) => one.startsWith('.'))) {

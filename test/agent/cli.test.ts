@@ -21,6 +21,7 @@ import { programArguments } from '../machine/program.ts';
 import { SETTINGS } from '../../agent/config/setting.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import { LAYOUT, richFacts } from './status-fixture.ts';
+import { signalProcess } from '../signal.ts';
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
 
@@ -522,7 +523,7 @@ test('an agent whose helpers hang for ever leaves all the same', async (t) => {
     .split(' ')
     .map(Number);
   assert.notDeepEqual(helpers, []);
-  for (const pid of helpers) process.kill(pid, 'SIGSTOP');
+  for (const pid of helpers) signalProcess(pid, 'SIGSTOP');
   try {
     const began = performance.now();
     child.kill('SIGTERM');
@@ -531,7 +532,7 @@ test('an agent whose helpers hang for ever leaves all the same', async (t) => {
     t.diagnostic(`left after ${Math.round(tookMs)} ms with exit code ${code}`);
   } finally {
     for (const pid of helpers) {
-      if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+      if (existsSync(`/proc/${pid}`)) signalProcess(pid, 'SIGKILL');
     }
   }
 });

@@ -8,6 +8,7 @@ import { AGENT_BUNDLE } from '../demo/bundles.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
 import { nowMs } from './clock.ts';
 import { residentMb } from './process-cost.ts';
+import { signalProcess } from '../signal.ts';
 
 export interface LoopStop {
   readonly hostile: number;
@@ -72,7 +73,7 @@ export async function measureLoopStop(parts: LoopStopParts): Promise<LoopStop> {
   const measuring: { agent?: ChildProcess } = {};
   const line = (text: string): void => {
     if (text.includes('"agent starting"') && measuring.agent !== undefined)
-      process.kill(measuring.agent.pid, 'SIGUSR2');
+      signalProcess(measuring.agent.pid, 'SIGUSR2');
   };
   const argv = ['--import', pathToFileURL(monitor).href, AGENT_BUNDLE, 'agent', '--config', configFile];
   const agent = startProcess({ name: 'agent', argv: [...argv, '--log-format', 'json'], log: line });
@@ -92,7 +93,7 @@ export async function measureLoopStop(parts: LoopStopParts): Promise<LoopStop> {
         watcher.close();
         resolve(JSON.parse(readFileSync(loopFile, 'utf8')) as LoopStop);
       });
-      process.kill(agent.pid, 'SIGUSR2');
+      signalProcess(agent.pid, 'SIGUSR2');
     });
     const agentMb = residentMb(agent.pid);
     return { hostile, hostileBytes, good, goodSeconds, judgedSeconds, longestMs, longestCpuMs, agentMb };

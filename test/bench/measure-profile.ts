@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { NODE_PODS } from './measure-node.ts';
 import { benchPod, bystanders } from './pods.ts';
 import { createWorld, NOOP, type World } from './world.ts';
+import { signalProcess } from '../signal.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const AGENT = join(ROOT, 'agent/main.ts');
@@ -153,7 +154,7 @@ async function signal(pid: number, file: string): Promise<string> {
     const watcher = watch(dirname(file), () => {
       if (existsSync(file)) settle(() => resolve(readFileSync(file, 'utf8')));
     });
-    process.kill(pid, 'SIGUSR2');
+    signalProcess(pid, 'SIGUSR2');
   });
 }
 

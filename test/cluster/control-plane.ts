@@ -19,6 +19,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { buildPrograms, programFile } from '../interop/go-program.ts';
 import { type AdminClient, createAdminClient } from './admin-client.ts';
+import { signalProcess } from '../signal.ts';
 
 export interface ControlPlaneOptions {
   /** Made, and removed by `removeControlPlane`. */
@@ -139,7 +140,7 @@ export async function removeControlPlane(directory: string): Promise<number> {
 
 /** Stops one of its processes, or lets it go on. */
 export function signalControlPlane(directory: string, name: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
-  for (const one of runningIn(directory)) if (one.name === name) process.kill(one.pid, signal);
+  for (const one of runningIn(directory)) if (one.name === name) signalProcess(one.pid, signal);
 }
 
 /** As when its machine fails, and another one takes its place. Settles when it is ready again. */
@@ -156,7 +157,7 @@ export function restartControllers(restarting: Restarting): Promise<void> {
 async function restart({ directory, plane }: Restarting, which: string): Promise<void> {
   const before = runningIn(directory).find(({ name }) => name === which);
   if (before === undefined) throw new Error(`no ${which} runs there`);
-  process.kill(before.pid, 'SIGKILL');
+  signalProcess(before.pid, 'SIGKILL');
   while (isRunning(before)) await pause(LOOK_MS / 2);
   start({ directory, nodeName: plane.nodeName, isBound: true }, before.name, before.flags);
 }
@@ -366,9 +367,9 @@ function startTicks(pid: number): string | undefined {
 
 async function end(one: Started): Promise<void> {
   const endMs = performance.now() + END_MS;
-  process.kill(one.pid, 'SIGTERM');
+  signalProcess(one.pid, 'SIGTERM');
   while (isRunning(one)) {
     await pause(LOOK_MS / 2);
-    if (performance.now() > endMs && isRunning(one)) process.kill(one.pid, 'SIGKILL');
+    if (performance.now() > endMs && isRunning(one)) signalProcess(one.pid, 'SIGKILL');
   }
 }

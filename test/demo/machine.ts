@@ -20,6 +20,7 @@ import {
 } from '../../mount/mount-table.ts';
 import { runTool } from '../../mount/tool.ts';
 import { attachedLoopDevices } from '../machine/loop-devices.ts';
+import { signalProcess } from '../signal.ts';
 
 const TOOL_DIRECTORIES = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const;
 
@@ -164,7 +165,7 @@ function isZombie(pid: number): boolean {
 export async function removedProcesses(processes: readonly ProcessFacts[]): Promise<readonly string[]> {
   for (const { pid } of processes) {
     try {
-      process.kill(pid, 'SIGKILL');
+      signalProcess(pid, 'SIGKILL');
     } catch {
       // It ended by itself.
     }

@@ -12,6 +12,7 @@ import { goPrograms } from './go-program.ts';
 import { csiDriver, documents, pod, volumeAndClaim } from './manifests.ts';
 import { DRIVER, isMounted, OTHER_UID, reasonsOf, startMock, targetOf, UID, VOLUME } from './mock.ts';
 import { inWorld } from './world.ts';
+import { signalProcess } from '../signal.ts';
 
 const { skip, files } = goPrograms('mock-driver', 'registrar');
 const withHands = { files, kind: 'with-hands' } as const;
@@ -211,11 +212,11 @@ test('a driver that hangs while the pod goes is waited for, and then called', { 
     const mock = await startMock(world, withHands);
     world.putManifest('web.yaml', documents(volumeAndClaim(VOLUME), pod('web', UID, VOLUME.name)));
     await world.untilReady('web');
-    process.kill(mock.driver.pid, 'SIGSTOP');
+    signalProcess(mock.driver.pid, 'SIGSTOP');
     world.removeManifest('web.yaml');
     await world.until('the call to be under way', ({ summary }) => summary.operationsRunning > 0);
     assert.ok(isMounted(targetOf(world, UID, VOLUME.name)));
-    process.kill(mock.driver.pid, 'SIGCONT');
+    signalProcess(mock.driver.pid, 'SIGCONT');
     await world.untilEmpty();
     assertLegal(readCalls(mock.record), { attach: false });
   }),

@@ -8,6 +8,7 @@ import { type Cloud, startCloud } from './pd-cloud.ts';
 import type { Program } from './program.ts';
 import type { Witness } from './witness.ts';
 import { inWorld, type World } from './world.ts';
+import { signalGroup } from '../signal.ts';
 
 export const DRIVER = 'pd.csi.storage.gke.io';
 export const UID = '11111111-1111-4111-8111-111111111111';
@@ -70,7 +71,7 @@ async function startPd(world: World, files: PdFiles, cloud: Cloud, through: read
     cloud,
     witness,
     async kill() {
-      process.kill(-pd.driver.pid, 'SIGKILL');
+      signalGroup(pd.driver.pid, 'SIGKILL');
       await pd.driver.ended;
       await witness.close();
     },

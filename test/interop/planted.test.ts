@@ -10,6 +10,7 @@ import { goPrograms } from './go-program.ts';
 import { documents, pod, volumeAndClaim } from './manifests.ts';
 import { isMounted, type Mock, startMock, targetOf, UID, VOLUME } from './mock.ts';
 import { inWorld, type World } from './world.ts';
+import { signalProcess } from '../signal.ts';
 
 const { skip, files } = goPrograms('mock-driver', 'registrar');
 const CALL_MS = 10_000;
@@ -59,7 +60,7 @@ test(
   () =>
     assert.rejects(
       life(async (world, mock) => {
-        process.kill(mock.driver.pid, 'SIGSTOP');
+        signalProcess(mock.driver.pid, 'SIGSTOP');
         const unpublish = mock.witness.arrival('NodeUnpublishVolume');
         world.removeManifest('web.yaml');
         await unpublish;
@@ -68,7 +69,7 @@ test(
         const request = { volumeId: VOLUME.handle, volumePath, stagingTargetPath: '' };
         const planted = plant(mock, NodeService.nodeGetVolumeStats, request);
         await look;
-        process.kill(mock.driver.pid, 'SIGCONT');
+        signalProcess(mock.driver.pid, 'SIGCONT');
         await planted;
       }),
       /against the rules[\s\S]*A-076 NodeGetVolumeStats while NodeUnpublishVolume of 1 is open/,

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { until } from '../until.ts';
 import { createRunScratch, isOfAnotherRun, RUN_PREFIX, type RunScratch } from './run-scratch.ts';
+import { signalProcess } from '../signal.ts';
 
 function scratchOf(t: TestContext): RunScratch {
   const scratch = createRunScratch();
@@ -45,7 +46,7 @@ async function orphan(t: TestContext, environment: Record<string, string>): Prom
   const script = 'exec -a mooring-orphan sleep 300 >/dev/null & echo $!';
   const child = spawn('bash', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'], env: environment });
   const [pid] = await once(createInterface(child.stdout), 'line');
-  t.after(() => process.kill(Number(pid)));
+  t.after(() => signalProcess(Number(pid), 'SIGTERM'));
   await once(child, 'exit');
   // Between its fork and its program it has the shell's words, or none.
   const words = () => readFileSync(`/proc/${pid}/cmdline`, 'utf8');

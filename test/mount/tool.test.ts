@@ -4,9 +4,10 @@ import { test } from 'node:test';
 import { runTool, type ToolReport, type ToolRequest } from '../../mount/tool.ts';
 import { scratchDirectory } from './scratch.ts';
 import { until } from '../until.ts';
+import { signalProcess } from '../signal.ts';
 
 async function report(request: Partial<ToolRequest> & { tool: string }): Promise<ToolReport> {
-  const result = await runTool({ argv: [], deadlineMs: 10_000, ...request });
+  const result = await runTool({ argv: [], deadlineMs: 120_000, ...request });
   assert.ok(result.ok, result.ok ? '' : result.failure.message);
   return result.value;
 }
@@ -66,7 +67,7 @@ test('a tool gets a cleared environment, no shell and the root directory', async
 test('what is left behind with the pipes open is not waited for', async (t) => {
   const seen = await report(shell('sleep 600 & echo $!; exit 0'));
   const pid = Number(seen.stdout);
-  t.after(() => process.kill(pid, 'SIGKILL'));
+  t.after(() => signalProcess(pid, 'SIGKILL'));
   assert.equal(seen.exitCode, 0);
   assert.ok(isAlive(pid), 'the daemon lives on');
 });

@@ -14,6 +14,7 @@ import { bundle } from './bundle.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { isTakenInHand, listeningAt, signalFromTheStart, untilUnprotectedNodeListens } from './open-door.ts';
 import { type ShippedAgent, startShippedAgent } from './shipped-agent.ts';
+import { signalProcess } from '../signal.ts';
 
 const skip = inPrivateNamespace();
 const scratch = mkdtempSync(join(tmpdir(), 'mooring-doors-'));
@@ -62,8 +63,8 @@ function ends(pid: number, signal: number): boolean {
 
 function send(pid: number, signal: number): void {
   try {
-    process.kill(pid, signal);
-    if (STOPPING.has(signal)) process.kill(pid, 'SIGCONT');
+    signalProcess(pid, signal);
+    if (STOPPING.has(signal)) signalProcess(pid, 'SIGCONT');
   } catch {
     // The signal before has ended it.
   }
@@ -88,9 +89,9 @@ for (const kind of ['path', 'tool'] as const) {
     const broker = await start(kind, (started) => {
       assert.ok(signalFromTheStart(started, 'SIGUSR1', SIGNALS_AT_START), 'it lives');
     });
-    const pid = broker.pid ?? -1;
+    const pid = broker.pid ?? assert.fail('it has ended');
     try {
-      process.kill(pid, 'SIGUSR1');
+      signalProcess(pid, 'SIGUSR1');
       await untilUnprotectedNodeListens();
       assert.deepEqual(listeningAt(pid), []);
     } finally {
@@ -114,7 +115,7 @@ for (const program of ['agent', 'driver'] as const) {
       },
     });
     await agent.untilMounted();
-    process.kill(agent.pid(program), 'SIGUSR1');
+    signalProcess(agent.pid(program), 'SIGUSR1');
     await untilUnprotectedNodeListens();
     for (const { pid, command } of processesOf(agent)) assert.deepEqual(listeningAt(pid), [], command);
   });

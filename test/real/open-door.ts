@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { constants } from 'node:os';
 import { readOrNothing } from '../demo/machine.ts';
+import { signalProcess } from '../signal.ts';
 
 const LISTENING = '0A';
 
@@ -71,7 +72,7 @@ export function isTakenInHand(pid: number, signal: number): boolean {
 export function signalFromTheStart(pid: number, name: 'SIGUSR1', times: number): boolean {
   while (!isTakenInHand(pid, constants.signals[name])) if (isGone(pid)) return false;
   for (let sent = 0; sent < times; sent += 1) {
-    process.kill(pid, name);
+    signalProcess(pid, name);
     readOrNothing(`/proc/${pid}/status`);
   }
   return true;

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '../until.ts';
+import { signalProcess } from '../signal.ts';
 
 export interface NestedSystemd {
   /** Runs a shell command inside; standard output and exit code. */
@@ -100,7 +101,7 @@ exec setpriv --pdeathsig KILL unshare -m -p -f -i -u -C --kill-child --propagati
         .filter((line) => line.includes(text));
     },
     async end() {
-      process.kill(first, 'SIGKILL');
+      signalProcess(first, 'SIGKILL');
       await gone;
       for (const one of cgroups) await removeCgroup(one);
       rmSync(folder, { recursive: true, force: true });

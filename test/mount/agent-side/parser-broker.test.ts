@@ -10,6 +10,7 @@ import {
 import { HOSTILE } from '../../agent/hostile-manifests.ts';
 import { podYaml } from '../../agent/manifests.ts';
 import { PARSER_COMMAND } from '../../real/broker-command.ts';
+import { signalProcess } from '../../signal.ts';
 
 function start(t: TestContext, bounds: Omit<ParserBrokerOptions, 'command'> = {}): ParserBroker {
   const broker = createParserBroker({ command: PARSER_COMMAND, ...bounds });
@@ -42,7 +43,7 @@ test('that a parser was killed by others says nothing about the text', async (t)
   assert.equal((await broker.parse(GOOD)).kind, 'parsed');
   const [pid] = broker.pids();
   const parsing = broker.parse(DENSE);
-  process.kill(pid ?? -1, 'SIGKILL');
+  signalProcess(pid, 'SIGKILL');
   assert.deepEqual(await parsing, { kind: 'lost' });
   assert.equal((await broker.parse(GOOD)).kind, 'parsed');
   assert.notDeepEqual(broker.pids(), [pid]);

@@ -14,6 +14,7 @@ import {
 import { BROKER_COMMAND } from '../../real/broker-command.ts';
 import { scratchDirectory } from '../scratch.ts';
 import { until } from '../../until.ts';
+import { signalProcess } from '../../signal.ts';
 
 function toolBroker(t: TestContext, start: Partial<ToolBrokerOptions> = {}): ToolBroker {
   const made = createToolBroker({ command: BROKER_COMMAND, ...start });
@@ -81,7 +82,7 @@ test('when the broker dies, its call settles when the tool has ended, and others
     return answer;
   });
   await tools.run(run('true'));
-  process.kill(pid, 'SIGKILL');
+  signalProcess(pid, 'SIGKILL');
   await until(`${pid} is gone`, () => !existsSync(`/proc/${pid}`));
   assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
   assert.equal(settled, false);
