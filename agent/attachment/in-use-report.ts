@@ -7,7 +7,7 @@ import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { nodePath, nodeStatusPath } from '../../kubernetes/api/resource-path.ts';
 import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
-import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
+import { patchCompared, patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
@@ -18,7 +18,7 @@ import { InUseNames, isSameList, type WantedNames, type Waiting } from './in-use
 import { InUsePace } from './in-use-pace.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
-import { isKept, isManaged, isReportedNode, reportMarks } from './node-mark.ts';
+import { isKept, isManaged, isReportedNode, isSameReport, listPatch, touchMark } from './node-mark.ts';
 import { KEPT_OTHERWISE, unreadNode, unreported } from './unreported.ts';
 
 export interface InUseReportParts {
@@ -210,12 +210,8 @@ class NodeInUseReport implements InUseReport {
     this.#isWriting = true;
     const isAwaited = this.#isAwaited();
     this.#names.noteAsked(names);
-    const answered = await patchObject(transport, {
-      path: nodeStatusPath(nodeName),
-      before: seen,
-      annotations: { ...reportMarks(seen), ...(this.#mayBeUndone(seen) ? this.#lateWrites.mark(seen) : {}) },
-      change: { status: { volumesInUse: names.all } },
-    });
+    const patch = listPatch(seen, names.all, this.#lateWrites.nextMark(seen));
+    const answered = await patchCompared(transport, { path: nodeStatusPath(nodeName), ...patch });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
     this.#pace.noteEnded(isAwaited, answered.ok);
@@ -231,10 +227,12 @@ class NodeInUseReport implements InUseReport {
       this.#retries.reset();
       return this.#reconcile();
     }
-    if (answered.ok) return this.#reconcile(KEPT_OTHERWISE);
     // It was asked after `seen` was told: the server's data was set back.
     if (compareResourceVersions(read.value.resourceVersion, seen.resourceVersion) < 0) node.doubt();
-    const isForAnother = answered.failure.code === 'conflict' && node.current() !== seen;
+    if (answered.ok) return this.#reconcile(KEPT_OTHERWISE);
+    const { code, effect } = answered.failure;
+    const now = node.current() ?? seen;
+    const isForAnother = code === 'conflict' ? now !== seen : effect === 'none' && !isSameReport(now, seen);
     this.#reconcile(isForAnother ? undefined : answered.failure);
   }
 
@@ -285,7 +283,7 @@ class NodeInUseReport implements InUseReport {
     const seen = node.current();
     this.#planTouch();
     if (seen === undefined || this.#isStopped || this.#isWriting) return;
-    const annotations = this.#lateWrites.mark(seen);
+    const annotations = touchMark(this.#lateWrites.nextMark(seen));
     const path = nodePath(nodeName);
     const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
     if (this.#isStopped) return;

@@ -1,28 +1,34 @@
 /**
  * Writes of the Node that may yet take effect: one of ours whose answer was lost, and any of an earlier life of ours
- * that was killed while it asked. Each was made for a version, so a write of ours that makes a later one refuses it.
+ * that was killed while it asked. Each was made for the mark that the Node had, and gives it another one: a write of
+ * ours that takes effect refuses all that were made for the same mark.
  */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
-import { touchMark } from './node-mark.ts';
+import { markOf } from './node-mark.ts';
+
+/** The Node that a write with a lost answer was made for. */
+interface Doubted {
+  readonly mark: string | undefined;
+  readonly resourceVersion: string;
+}
 
 export class LateWrites {
-  /** The Node's version that a write with a lost answer was made for. */
-  #doubtedVersion: string | undefined;
+  #doubted: Doubted | undefined;
   /** The Node that this life has written. */
   #ownedUid: string | undefined;
-  #touches = 0;
+  #marks = 0;
 
-  noteSeen({ resourceVersion }: ApiObjectEnvelope): void {
-    const doubted = this.#doubtedVersion;
-    if (doubted === undefined) return;
-    const order = compareResourceVersions(resourceVersion, doubted);
-    // The server's data was set back: the next version after this one refuses what was asked for before.
-    if (order !== 0) this.#doubtedVersion = order > 0 ? undefined : resourceVersion;
+  noteSeen(node: ApiObjectEnvelope): void {
+    const doubted = this.#doubted;
+    if (doubted === undefined || markOf(node) === doubted.mark) return;
+    // The server's data was set back: the next mark after this one refuses what was asked for before.
+    const isSetBack = compareResourceVersions(node.resourceVersion, doubted.resourceVersion) < 0;
+    this.#doubted = isSetBack ? doubtedOf(node) : undefined;
   }
 
-  noteLost({ resourceVersion }: ApiObjectEnvelope): void {
-    this.#doubtedVersion = resourceVersion;
+  noteLost(node: ApiObjectEnvelope): void {
+    this.#doubted = doubtedOf(node);
   }
 
   noteWritten({ uid }: ApiObjectEnvelope): void {
@@ -36,12 +42,19 @@ export class LateWrites {
 
   /** One may come yet. `isUsed`: somebody waits to be on the list, which one of an earlier life may take him off. */
   mayCome(node: ApiObjectEnvelope, isUsed: boolean): boolean {
-    return this.#doubtedVersion !== undefined || (isUsed && !this.hasWritten(node));
+    return this.#doubted !== undefined || (isUsed && !this.hasWritten(node));
   }
 
-  /** What makes a version of a write that changes nothing else. */
-  mark({ resourceVersion }: ApiObjectEnvelope): Readonly<Record<string, string>> {
-    this.#touches += 1;
-    return touchMark(`${this.#doubtedVersion ?? resourceVersion}.${this.#touches}`);
+  /**
+   * Another one than the Node has or has ever had: its version is in it, and an earlier life that has made the same one
+   * has made it for the same Node.
+   */
+  nextMark({ resourceVersion }: ApiObjectEnvelope): string {
+    this.#marks += 1;
+    return `${resourceVersion}.${this.#marks}`;
   }
+}
+
+function doubtedOf(node: ApiObjectEnvelope): Doubted {
+  return { mark: markOf(node), resourceVersion: node.resourceVersion };
 }

@@ -1,26 +1,65 @@
 /** What the agent writes on its Node object beside the list of volumes in use: annotations, each with its reason. */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
+import type { ComparedPatch, Field } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import { isSameList } from './in-use-names.ts';
+
+const ANNOTATIONS = ['metadata', 'annotations'] as const;
+const IN_USE = ['status', 'volumesInUse'] as const;
 
 type Marks = Readonly<Record<string, string>>;
 
 /** Says that the attach/detach controller, and not this node, attaches. Read by the controller. */
 const MANAGED_BY_CONTROLLER = 'volumes.kubernetes.io/controller-managed-attach-detach';
-/** Another value each time: the Node has a new version then. */
+/** Another value with each write, which counts only while the one is there that was seen before. */
 const TOUCHED = 'mooring.dev/touched';
+const MARK = [...ANNOTATIONS, TOUCHED] as const;
 /**
  * The uid of the Node whose list an agent has written. A Node that was made anew, and one that was written from a copy,
  * has not its own uid there: what its list does not name may stand all the same.
  */
 const REPORTED = 'mooring.dev/reported';
 
-/** They are written with each list. */
-export function reportMarks({ uid }: ApiObjectEnvelope): Marks {
-  return { [MANAGED_BY_CONTROLLER]: 'true', [REPORTED]: uid };
+/**
+ * The write of the list, which counts while the mark and the list are as they were seen. By the version of the Node it
+ * would be refused each time when the attach/detach controller has told of another volume, ten times in a second while
+ * a node comes up or is drained.
+ */
+export function listPatch(
+  seen: ApiObjectEnvelope,
+  inUse: readonly string[],
+  mark: string,
+): Omit<ComparedPatch, 'path'> {
+  const annotations = { [MANAGED_BY_CONTROLLER]: 'true', [REPORTED]: seen.uid, [TOUCHED]: mark };
+  const list = { compared: [IN_USE, listOf(seen)], change: [IN_USE, inUse] } as const;
+  // A Node may have none at all, and a field can only be set in what is there.
+  if (annotationsIn(seen) === undefined)
+    return {
+      before: seen,
+      compared: [[ANNOTATIONS, undefined], list.compared],
+      change: [[ANNOTATIONS, annotations], list.change],
+    };
+  const marks = Object.entries(annotations).map(([name, value]): Field => [[...ANNOTATIONS, name], value]);
+  return {
+    before: seen,
+    compared: [[MARK, markOf(seen)], list.compared],
+    change: [...marks, list.change],
+  };
 }
 
+/** What a write of the list compares is the same in both. */
+export function isSameReport(a: ApiObjectEnvelope, b: ApiObjectEnvelope): boolean {
+  const isSame = a.uid === b.uid && markOf(a) === markOf(b);
+  return isSame && JSON.stringify(listOf(a)) === JSON.stringify(listOf(b));
+}
+
+export function markOf(node: ApiObjectEnvelope): string | undefined {
+  const mark = annotationsOf(node)[TOUCHED];
+  return typeof mark === 'string' ? mark : undefined;
+}
+
+/** A write that changes nothing else: the Node has a new version then. */
 export function touchMark(value: string): Marks {
   return { [TOUCHED]: value };
 }
@@ -44,7 +83,17 @@ export function isKept(
   return isLater && isManaged(answer) && isSameList(nodeVolumes(answer.value).inUse, inUse);
 }
 
-function annotationsOf({ value }: ApiObjectEnvelope): Readonly<Record<string, unknown>> {
+/** As the server has it, which compares it so. */
+function listOf({ value }: ApiObjectEnvelope): unknown {
+  const { volumesInUse } = (value['status'] ?? {}) as { readonly volumesInUse?: unknown };
+  return volumesInUse;
+}
+
+function annotationsOf(node: ApiObjectEnvelope): Readonly<Record<string, unknown>> {
+  return annotationsIn(node) ?? {};
+}
+
+function annotationsIn({ value }: ApiObjectEnvelope): Readonly<Record<string, unknown>> | undefined {
   const { annotations } = (value['metadata'] ?? {}) as { readonly annotations?: unknown };
-  return typeof annotations === 'object' && annotations !== null ? { ...annotations } : {};
+  return typeof annotations === 'object' && annotations !== null ? { ...annotations } : undefined;
 }

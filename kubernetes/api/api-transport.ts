@@ -9,7 +9,7 @@ export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Path and query, as they go over the wire. */
   readonly path: string;
-  /** Sent as JSON; with PATCH as a merge patch (RFC 7386). Never with GET. */
+  /** Sent as JSON; a PATCH is a merge patch (RFC 7386), and an array a JSON patch (RFC 6902). Never with GET. */
   readonly body?: unknown;
   /** An answer with more bytes is `too-large`. */
   readonly answerBytesMax: number;

@@ -15,6 +15,18 @@ export interface ObjectPatch {
   readonly change: Readonly<Record<string, unknown>>;
 }
 
+/** A field by the names that lead to it, and what it is or is to be; undefined where it is not there. */
+export type Field = readonly [names: readonly string[], value: unknown];
+
+/** A change of fields that counts while others are as they were seen, whatever else of the object has changed since. */
+export interface ComparedPatch {
+  readonly path: string;
+  readonly before: Pick<ApiObjectEnvelope, 'uid'>;
+  /** What each of them is in must be there. */
+  readonly compared: readonly Field[];
+  readonly change: readonly Field[];
+}
+
 const BOUNDS = { answerBytesMax: 4 * 1_024 * 1_024, deadlineMs: 10_000 } as const;
 /**
  * The answer is the object as it is afterwards. `conflict`: it is another version, and nothing was done. Another object
@@ -36,6 +48,35 @@ export async function patchObject(
     method: 'PATCH',
     path,
     body: { ...change, metadata },
+    ...BOUNDS,
+  });
+  return answered.ok ? whole(answered.value, 'unknown') : answered;
+}
+
+/**
+ * The answer is the object as it is afterwards. `invalid`: something that is compared is otherwise, or another object
+ * has the name, or the change cannot be; nothing was done. A failure with effect `unknown` may take effect later still,
+ * but no more once something that is compared was seen otherwise, and for good if it never becomes the same again.
+ */
+export async function patchCompared(
+  transport: ApiTransport,
+  { path, before, compared, change }: ComparedPatch,
+): Promise<ApiResult<ApiObjectEnvelope>> {
+  const operation = (op: 'test' | 'add', [names, value]: Field) => ({
+    op,
+    path: names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''),
+    // A field that is not there compares as null does.
+    value: value ?? null,
+  });
+  const answered = await transport.request({
+    method: 'PATCH',
+    path,
+    body: [
+      operation('test', [['metadata', 'uid'], before.uid]),
+      ...compared.map((one) => operation('test', one)),
+      // `add` replaces a field that is there (RFC 6902, 4.1).
+      ...change.map((one) => operation('add', one)),
+    ],
     ...BOUNDS,
   });
   return answered.ok ? whole(answered.value, 'unknown') : answered;

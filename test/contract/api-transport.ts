@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import { readWatchEvent, type WatchEvent } from '../../kubernetes/api/api-object.ts';
-import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
+import { patchCompared, patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { until } from '../until.ts';
 
@@ -128,6 +128,49 @@ export function apiTransportContract(
     const now = await readOne(transport, path);
     assert.deepEqual(now.ok && now.value.value['data'], { key: 'new', other: 'stays' });
     await under.removeConfigMap('patched');
+  });
+
+  check('a patch that compares counts while that is as it was, whatever else has changed', async (under) => {
+    const { transport } = under;
+    await under.putConfigMap('compared', { mark: '1', other: 'a' });
+    const path = `${MAPS}/compared`;
+    const read = await readOne(transport, path);
+    assert.ok(read.ok);
+    const before = read.value;
+    const write = (mark: string | undefined, next: string, uid = before.uid) =>
+      patchCompared(transport, {
+        path,
+        before: { uid },
+        compared: [
+          [['data', 'mark'], mark],
+          [['data', 'a~/b'], undefined],
+        ],
+        change: [
+          [['data', 'mark'], next],
+          [['metadata', 'annotations'], { 'mooring.dev/x~y': next }],
+        ],
+      });
+    const beside = { path, before, change: { data: { other: 'b' } } };
+    assert.ok((await patchObject(transport, beside)).ok);
+    const written = await write('1', '2');
+    assert.ok(written.ok, JSON.stringify(written));
+    assert.deepEqual(written.value.value['data'], { mark: '2', other: 'b' });
+    assert.ok(BigInt(written.value.resourceVersion) > BigInt(before.resourceVersion));
+    for (const refused of [
+      await write('1', '3'),
+      await write(undefined, '3'),
+      await write('2', '3', 'f0f0f0f0-0000-4000-8000-000000000000'),
+    ])
+      assert.deepEqual(!refused.ok && [refused.failure.code, refused.failure.effect], ['invalid', 'none']);
+    const now = await readOne(transport, path);
+    assert.deepEqual(now.ok && now.value.value['data'], { mark: '2', other: 'b' });
+    const { annotations } = (now.ok ? now.value.value['metadata'] : {}) as { readonly annotations?: unknown };
+    assert.deepEqual(annotations, { 'mooring.dev/x~y': '2' });
+    // A field in what is not there is nowhere.
+    const nowhere = { path, before, compared: [], change: [[['data', 'mark', 'deeper'], '1']] as const };
+    const answered = await patchCompared(transport, nowhere);
+    assert.deepEqual(!answered.ok && [answered.failure.code, answered.failure.effect], ['invalid', 'none']);
+    await under.removeConfigMap('compared');
   });
 
   check('an answer above its bound is too large', async (under) => {

@@ -1,7 +1,7 @@
 /** Planted bugs of a node of a cluster: what is reported, granted, denied and listed is taken for something else. */
 import { attachmentPath } from '../../kubernetes/api/resource-path.ts';
 import { readOne } from '../../kubernetes/api/write-object.ts';
-import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import type { ApiRequest, ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { attachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
 import type { TokenSource } from '../../agent/source/token-source.ts';
@@ -195,17 +195,29 @@ const takesDeniedForAbsent = withTransport((transport) => async (request) => {
   return { ok: false, failure: { ...answered.failure, code: 'absent' } };
 });
 
+interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** What a write of the list of volumes in use does; nothing for any other request. */
+function operationsOf({ path, body }: ApiRequest): readonly Operation[] {
+  return /\/nodes\/[^/]+\/status$/.test(path) && Array.isArray(body) ? body : [];
+}
+
 /** What it has told one Node it has told all that bear its name. */
 const knowsOneNode = withTransport((transport) => {
   let first: unknown;
   return async (request) => {
-    const { metadata, status } = (request.body ?? {}) as {
-      readonly metadata?: { readonly uid?: unknown };
-      readonly status?: object;
-    };
-    if (!/\/nodes\/[^/]+\/status$/.test(request.path)) return transport.request(request);
-    first ??= metadata?.uid;
-    if (metadata?.uid === first) return transport.request(request);
+    const operations = operationsOf(request);
+    if (operations.length === 0) return transport.request(request);
+    const written = (op: string, field: string): unknown =>
+      operations.find((one) => one.op === op && one.path === field)?.value;
+    const uid = written('test', '/metadata/uid');
+    const status = { volumesInUse: written('add', '/status/volumesInUse') };
+    first ??= uid;
+    if (uid === first) return transport.request(request);
     const path = request.path.replace(/\/status$/, '');
     const read = await transport.request({ ...request, method: 'GET', path, body: undefined });
     if (!read.ok) return read;
@@ -293,6 +305,17 @@ const reportsTooSoon = reports((status, { allocatedResources }) =>
   status['capacity'] === undefined ? { ...IS_OVER, capacity: allocatedResources } : status,
 );
 
+/** Whoever has written meanwhile, an earlier life too, and however late it comes. */
+const overwritesItsList = withTransport(
+  (transport) => (request) => {
+    const operations = operationsOf(request);
+    if (operations.length === 0) return transport.request(request);
+    const isKept = ({ op, path }: Operation): boolean => op !== 'test' || path === '/metadata/uid';
+    return transport.request({ ...request, body: operations.filter(isKept) });
+  },
+  aboutCluster,
+);
+
 const reportsNoSize = reports((status) => (status['capacity'] === undefined ? status : undefined));
 
 export const CLUSTER_MUTANTS: readonly Mutant[] = [
@@ -343,6 +366,12 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     seed: 25,
     caughtBy: ['liveness', 'stability'],
     make: () => asksForOneToken,
+  },
+  {
+    name: 'writes its list of what is in use over what was written since it was read',
+    seed: 707,
+    caughtBy: ['INV-4', 'INV-5'],
+    make: () => overwritesItsList,
   },
   {
     name: 'takes 403 for absent',

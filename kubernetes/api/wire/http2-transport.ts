@@ -24,6 +24,7 @@ const CONNECT_MS_MAX = 10_000;
  */
 const SESSIONS_MAX: Readonly<Record<Purpose, number>> = { requests: 2, streams: 64 };
 const MERGE_PATCH = 'application/merge-patch+json';
+const JSON_PATCH = 'application/json-patch+json';
 const { NGHTTP2_CANCEL } = constants;
 
 /**
@@ -144,9 +145,7 @@ class Http2Transport implements ApiTransport {
       accept: 'application/json',
       'user-agent': this.#parts.userAgent,
       ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
-      ...(body === undefined
-        ? {}
-        : { 'content-type': method === 'PATCH' ? MERGE_PATCH : 'application/json' }),
+      ...(body === undefined ? {} : { 'content-type': contentType(method, body) }),
     };
     let { connection } = credentials.value;
     for (;;) {
@@ -200,4 +199,9 @@ class Http2Transport implements ApiTransport {
       connectMsMax: CONNECT_MS_MAX,
     });
   }
+}
+
+function contentType(method: string, body: unknown): string {
+  if (method !== 'PATCH') return 'application/json';
+  return Array.isArray(body) ? JSON_PATCH : MERGE_PATCH;
 }

@@ -159,7 +159,27 @@ test('what leaves one after the other is written at once, less and less often, a
   assert.equal((await within(world, last, 150))?.ok, true, 'the first one again leaves at once');
 });
 
-test('what leaves and was refused because the Node had changed meanwhile is written again soon', async () => {
+test('what leaves is not refused for what else of the Node has changed meanwhile', async () => {
+  const { world, specs, attachment } = await inUse(1);
+  const writes = (): number => world.store.asked.filter((one) => one.startsWith('PATCH')).length;
+  const before = writes();
+  // The controller tells what it has attached and detached.
+  world.store.instead = (method) => {
+    world.store.instead = () => undefined;
+    if (method === 'PATCH') world.patchNode({ volumesAttached: [{ name: NAME, devicePath: '' }] });
+    return undefined;
+  };
+  world.actual.clear();
+  const detached = await within(
+    world,
+    attachment.detach(specs[0] ?? ONE, callOf(specs[0] ?? ONE)),
+    SECOND_MS,
+  );
+  assert.ok(detached?.ok);
+  assert.deepEqual([writes() - before, world.inUse()], [1, []]);
+});
+
+test('what leaves and was refused because the list had changed meanwhile is written again soon', async () => {
   const { world, specs, attachment } = await inUse(20);
   const leave = (spec: typeof ONE): Promise<Result<void>> => {
     const detached = attachment.detach(spec, callOf(spec));
@@ -171,19 +191,24 @@ test('what leaves and was refused because the Node had changed meanwhile is writ
     await world.clock.go(100);
   }
   let refused = 0;
-  // The controller tells what it has detached.
+  // Somebody else has something of his in use.
+  const theirs = (): string => `kubernetes.io/csi/theirs^${refused}`;
   world.store.instead = (method) => {
     if (method !== 'PATCH' || refused === 3) return undefined;
     refused += 1;
     world.store.instead = () => undefined;
-    world.patchNode({ conditions: [{ type: `${refused}` }] });
+    world.patchNode({ volumesInUse: [...world.inUse(), theirs()] });
     world.store.instead = instead;
     return undefined;
   };
   const { instead } = world.store;
   void leave(specs.at(-1) ?? ONE);
   await world.clock.go(1_500);
-  assert.deepEqual([refused, world.inUse()], [3, []]);
+  assert.equal(refused, 3);
+  assert.deepEqual(
+    [...world.inUse()].sort(),
+    [1, 2, 3].map((time) => `kubernetes.io/csi/theirs^${time}`),
+  );
 });
 
 test('while the server is silent nothing new is attached and nothing leaves the list, with the reason', async () => {
@@ -243,6 +268,21 @@ test('a lost answer is read back', async () => {
   assert.ok(attached?.ok, messageOf(attached));
 });
 
+/** What is written from now on fails, and has its effect when it comes late: with these answers. */
+function holdWrites({ store }: ReturnType<typeof attachmentWorld>): () => readonly number[] {
+  const held: [path: string, body: Json][] = [];
+  store.instead = (method, path, body) => {
+    if (method !== 'PATCH') return undefined;
+    held.push([path, body]);
+    return refusal(500, 'no quorum');
+  };
+  return () => {
+    store.instead = () => undefined;
+    assert.notEqual(held.length, 0, 'something was written');
+    return held.map(([path, body]) => store.answer('PATCH', path, body).status);
+  };
+}
+
 test('a write whose answer was lost cannot undo a later one, however late it comes', async () => {
   const world = attachmentWorld();
   world.stand(TWO);
@@ -250,36 +290,47 @@ test('a write whose answer was lost cannot undo a later one, however late it com
   const { attachment } = world.begin();
   await world.clock.go(SECOND_MS);
   // The removal is on its way for long: nobody knows whether it comes.
-  const versionThen = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
-  world.store.instead = (method) => (method === 'PATCH' ? refusal(500, 'no quorum') : undefined);
+  const comeLate = holdWrites(world);
   assert.equal(codeOf(await within(world, attachment.detach(TWO, callOf(TWO)))), 'in-use-unreported');
   world.store.instead = () => undefined;
   const attached = await within(world, attachment.attach(TWO, callOf(TWO)), 20 * SECOND_MS);
   assert.ok(attached?.ok, messageOf(attached));
-  const versionNow = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
-  assert.notEqual(versionNow, versionThen);
-  const late = world.store.answer('PATCH', `${NODES}/${NODE}/status`, {
-    metadata: { resourceVersion: versionThen },
-    status: { volumesInUse: [] },
-  });
-  assert.deepEqual([late.status, world.inUse()], [409, [csiVolumeId(TWO.driver, TWO.volumeHandle)]]);
+  assert.deepEqual([comeLate(), world.inUse()], [[422], [csiVolumeId(TWO.driver, TWO.volumeHandle)]]);
+});
+
+test('nor can it when the list is again what it was made for', async () => {
+  const world = attachmentWorld({ reported: NODE_UID });
+  world.stand(TWO);
+  world.attach(TWO);
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  const comeLate = holdWrites(world);
+  // It asks for one more on the list, and is given up.
+  void attachment.attach(ONE, callOf(ONE));
+  await world.clock.go(SECOND_MS);
+  world.store.instead = () => undefined;
+  await world.clock.go(20 * SECOND_MS);
+  assert.ok((await within(world, attachment.detach(ONE, callOf(ONE)), 20 * SECOND_MS))?.ok);
+  assert.deepEqual(world.inUse(), [nameOf(TWO)]);
+  assert.deepEqual(new Set(comeLate()), new Set([422]));
+  assert.deepEqual(world.inUse(), [nameOf(TWO)]);
 });
 
 test('a write of a life that was killed cannot undo what this one was granted (seed 478149215)', async () => {
   const two = csiVolumeId(TWO.driver, TWO.volumeHandle);
   const world = attachmentWorld({ listed: [two], reported: NODE_UID });
   world.attach(TWO);
-  // Nothing of it stood: its removal was asked for, the agent was killed, and the server has yet to do it.
-  const versionThen = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
+  // Nothing of it stands: its removal is asked for, the agent is killed, and the server has yet to do it.
+  const comeLate = holdWrites(world);
+  const { end } = world.begin();
+  await world.clock.go(SECOND_MS);
+  end();
+  world.store.instead = () => undefined;
   const { attachment } = world.begin();
   world.stand(TWO, { attached: { kind: 'unsure', because: 'begun' } });
   const attached = await within(world, attachment.attach(TWO, callOf(TWO)));
   assert.ok(attached?.ok, messageOf(attached));
-  const late = world.store.answer('PATCH', `${NODES}/${NODE}/status`, {
-    metadata: { resourceVersion: versionThen },
-    status: { volumesInUse: [] },
-  });
-  assert.deepEqual([late.status, world.inUse()], [409, [two]]);
+  assert.deepEqual([new Set(comeLate()), world.inUse()], [new Set([422]), [two]]);
   const writes = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
   assert.ok((await within(world, attachment.attach(TWO, callOf(TWO))))?.ok);
   assert.equal(metadataOf(world.store.get(NODES, NODE)).resourceVersion, writes, 'once in a life is enough');

@@ -2,7 +2,7 @@
  * What an API server does with objects, in memory: one line of versions, lists and watches by field selector, rights
  * that are taken away, a history that is cut off. Whoever serves it says how an answer travels.
  */
-import { type Json, mergePatch } from '../../sim/cluster/json-object.ts';
+import { at, type Json, jsonPatch, mergePatch } from '../../sim/cluster/json-object.ts';
 
 export type { Json } from '../../sim/cluster/json-object.ts';
 
@@ -53,7 +53,10 @@ export class ApiStore {
   readonly #history: Change[] = [];
   readonly #watches = new Set<Watch>();
 
-  /** `path`: of the collection, as `/api/v1/namespaces/default/pods`. The answer: the object as it is stored. */
+  /**
+   * `path`: of the collection, as `/api/v1/namespaces/default/pods`. The answer: the object as it is stored; a Node has
+   * a status, always.
+   */
   put(path: string, object: Json): Json {
     const metadata = metadataOf(object);
     const key = `${path}/${String(metadata['name'])}`;
@@ -61,7 +64,11 @@ export class ApiStore {
     this.#version += 1;
     this.#uids += 1;
     const uid = (before && metadataOf(before)['uid']) ?? metadata['uid'] ?? `uid-${this.#uids}`;
-    const stored = { ...object, metadata: { ...metadata, uid, resourceVersion: `${this.#version}` } };
+    const stored = {
+      ...(path.endsWith('/nodes') ? { status: {} } : {}),
+      ...object,
+      metadata: { ...metadata, uid, resourceVersion: `${this.#version}` },
+    };
     this.#objects.set(key, stored);
     this.#tell({
       version: this.#version,
@@ -183,16 +190,18 @@ export class ApiStore {
     return this.#objects.get(`${path}/${name}`);
   }
 
-  #patch(pathname: string, patch: Json): StoredAnswer {
+  #patch(pathname: string, patch: unknown): StoredAnswer {
     const key = decodeURIComponent(pathname).replace(/\/status$/, '');
     const before = this.#objects.get(key);
     if (before === undefined) return refusal(404, `${pathname} not found`);
-    const { uid, resourceVersion } = metadataOf(patch);
+    const { uid, resourceVersion } = at(patch, 'metadata');
     const now = metadataOf(before);
     if (uid !== undefined && uid !== now['uid']) return refusal(409, 'the uid is another one');
     if (resourceVersion !== undefined && resourceVersion !== now['resourceVersion'])
       return refusal(409, 'the object has been modified');
-    const merged = mergePatch(before, patch) as Json;
+    const merged = Array.isArray(patch) ? jsonPatch(before, patch) : (mergePatch(before, patch) as Json);
+    if (merged === undefined)
+      return refusal(422, 'the patch does not apply: something that it tests is otherwise');
     // What changes nothing makes no version and no event.
     if (JSON.stringify(merged) === JSON.stringify(before)) return { status: 200, body: before };
     return { status: 200, body: this.put(key.slice(0, key.lastIndexOf('/')), merged) };

@@ -1,7 +1,16 @@
 /** What changes an object: creation, merge patches of it and of its status, deletion. */
 import { type ApiAnswer, invalid, refusal } from './api-answer.ts';
 import type { ApiTarget } from './api-path.ts';
-import { at, isMapping, isSameJson, type Json, mergePatch, metadataOf, nameOf } from './json-object.ts';
+import {
+  at,
+  isMapping,
+  isSameJson,
+  type Json,
+  jsonPatch,
+  mergePatch,
+  metadataOf,
+  nameOf,
+} from './json-object.ts';
 import type { ObjectStore } from './object-store.ts';
 
 export function createObject(store: ObjectStore, target: ApiTarget, body: Json): ApiAnswer {
@@ -14,15 +23,19 @@ export function createObject(store: ObjectStore, target: ApiTarget, body: Json):
   return { status: 201, body: store.create(collection, { ...body, kind, apiVersion, metadata: whole }) };
 }
 
-/** RFC 7386. What another request writes is left as it is: the status of an object, or all but its status. */
-export function patchObject(store: ObjectStore, target: ApiTarget, patch: Json): ApiAnswer {
+/**
+ * RFC 7386, or RFC 6902 where it is an array. What another request writes is left as it is: the status of an object, or
+ * all but its status.
+ */
+export function patchObject(store: ObjectStore, target: ApiTarget, patch: unknown): ApiAnswer {
   const { collection, name = '', resource, part, hasStatus } = target;
   const before = store.get(collection, name);
   if (before === undefined || (part === 'status' && !hasStatus))
     return refusal(404, `${resource} "${name}" not found`);
-  const refused = refusedPrecondition(metadataOf(patch), before, `${resource} "${name}"`);
+  const refused = refusedPrecondition(at(patch, 'metadata'), before, `${resource} "${name}"`);
   if (refused !== undefined) return refused;
-  const merged = mergePatch(before, patch) as Json;
+  const merged = Array.isArray(patch) ? jsonPatch(before, patch) : (mergePatch(before, patch) as Json);
+  if (merged === undefined) return invalid('the patch does not apply: something that it tests is otherwise');
   if (nameOf(merged) !== name) return invalid('metadata.name: field is immutable');
   const { spec, status } = before;
   const next = part === 'status' ? { ...merged, spec } : hasStatus ? { ...merged, status } : merged;

@@ -38,6 +38,44 @@ export function mergePatch(before: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
+/** One change or comparison of a JSON patch. */
+interface Operation {
+  readonly op: unknown;
+  readonly path: unknown;
+  readonly value: unknown;
+}
+
+/** RFC 6902, of its operations those that are sent: undefined where one of them fails, and then none counts. */
+export function jsonPatch(before: Json, operations: readonly unknown[]): Json | undefined {
+  let now: Json | undefined = before;
+  for (const one of operations) {
+    const { op, path, value } = one as Operation;
+    const keys = String(path)
+      .split('/')
+      .slice(1)
+      .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'));
+    if (op === 'add') now = withField(now, keys, value);
+    else if (op !== 'test' || !isSameJson(fieldAt(now, keys) ?? null, value)) return undefined;
+    if (now === undefined) return undefined;
+  }
+  return now;
+}
+
+/** Undefined where there is none; the API server takes it for null, unless what it would be in is missing, too. */
+function fieldAt(object: Json, keys: readonly string[]): unknown {
+  const [last = '', ...way] = [...keys].reverse();
+  let found: unknown = object;
+  for (const key of way.reverse()) found = isMapping(found) ? found[key] : undefined;
+  return isMapping(found) ? found[last] : Symbol('nowhere');
+}
+
+function withField(object: Json, [key = '', ...rest]: readonly string[], value: unknown): Json | undefined {
+  if (rest.length === 0) return { ...object, [key]: value };
+  const inner = object[key];
+  const changed = isMapping(inner) ? withField(inner, rest, value) : undefined;
+  return changed && { ...object, [key]: changed };
+}
+
 /** Whatever the order of their fields. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
