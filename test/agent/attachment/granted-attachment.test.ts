@@ -422,12 +422,10 @@ test('what another one writes is kept, and who takes ours away again and again i
   assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
 });
 
-for (const [what, leave] of [
-  [
-    'an annotation',
-    ({ metadata, ...rest }: Json) => ({ ...rest, metadata: { ...(metadata as Json), annotations: {} } }),
-  ],
-  ['the list', ({ status: _, ...rest }: Json) => rest],
+for (const [what, field] of [
+  ['an annotation', '/metadata/annotations/volumes.kubernetes.io~1controller-managed-attach-detach'],
+  ['the mark', '/metadata/annotations/mooring.dev~1touched'],
+  ['the list', '/status/volumesInUse'],
 ] as const)
   test(`whoever takes ${what} out of our writes is told, and is not written against all the time`, async () => {
     const world = attachmentWorld();
@@ -439,7 +437,10 @@ for (const [what, leave] of [
       if (method !== 'PATCH' || isInside) return undefined;
       isInside = true;
       writes += 1;
-      const answer = world.store.answer(method, path, leave(body));
+      const operations = body as unknown as readonly Json[];
+      const left = operations.filter(({ op, path: at }) => op !== 'add' || at !== field);
+      assert.equal(left.length, operations.length - 1);
+      const answer = world.store.answer(method, path, left as unknown as Json);
       isInside = false;
       return answer;
     };
