@@ -210,13 +210,14 @@ class NodeInUseReport implements InUseReport {
     this.#isWriting = true;
     const isAwaited = this.#isAwaited();
     this.#names.noteAsked(names);
-    const patch = listPatch(seen, names.all, this.#lateWrites.nextMark(seen));
+    const mark = this.#lateWrites.nextMark(seen);
+    const patch = listPatch(seen, names.all, mark);
     const answered = await patchCompared(transport, { path: nodeStatusPath(nodeName), ...patch });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
     this.#pace.noteEnded(isAwaited, answered.ok);
     if (this.#isStopped) return;
-    const isAsWritten = answered.ok && isKept(answered.value, seen, names.all);
+    const isAsWritten = answered.ok && isKept(answered.value, seen, { inUse: names.all, mark });
     if (isAsWritten) {
       this.#names.noteAcknowledged(names);
       this.#lateWrites.noteWritten(seen);

@@ -73,14 +73,18 @@ export function isReportedNode(node: ApiObjectEnvelope): boolean {
   return annotationsOf(node)[REPORTED] === node.uid;
 }
 
-/** The Node is as it was written, in a later version: an admission webhook may change what it lets through. */
+/**
+ * The Node is as it was written, in a later version: an admission webhook may change what it lets through, and without
+ * the mark a write that comes late would count.
+ */
 export function isKept(
   answer: ApiObjectEnvelope,
   before: ApiObjectEnvelope,
-  inUse: readonly string[],
+  { inUse, mark }: { readonly inUse: readonly string[]; readonly mark: string },
 ): boolean {
   const isLater = compareResourceVersions(answer.resourceVersion, before.resourceVersion) > 0;
-  return isLater && isManaged(answer) && isSameList(nodeVolumes(answer.value).inUse, inUse);
+  const isMarked = isManaged(answer) && markOf(answer) === mark;
+  return isLater && isMarked && isSameList(nodeVolumes(answer.value).inUse, inUse);
 }
 
 /** As the server has it, which compares it so. */
