@@ -8,7 +8,7 @@ import {
 import type { AbsolutePath } from '../../../mount/host.ts';
 import type { ApiAccess } from '../../../kubernetes/api/kubeconfig.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
-import type { ApiStore, Json } from './api-store.ts';
+import { type ApiStore, type Json, refusal, type StoredAnswer } from './api-store.ts';
 import { selfSigned } from './certificate.ts';
 
 export interface StoreServer {
@@ -55,11 +55,10 @@ export async function serveStore(
     if (isHanging) return;
     const target = request.url;
     if (!new URL(target, 'https://server').searchParams.has('watch')) {
-      const { status, body, retryAfter } = store.answer(
-        request.method,
-        target,
-        text === '' ? undefined : (JSON.parse(text) as Json),
-      );
+      const misread =
+        request.method === 'PATCH' ? misreadPatch(request.headers['content-type'], text) : undefined;
+      const { status, body, retryAfter } =
+        misread ?? store.answer(request.method, target, text === '' ? undefined : (JSON.parse(text) as Json));
       response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
       response.end(typeof body === 'string' ? body : JSON.stringify(body));
       return;
@@ -131,4 +130,13 @@ export async function serveStore(
       await new Promise((closed) => server.close(closed));
     },
   };
+}
+
+/** The API server takes a patch for what its type says, and not for what its text looks like. */
+function misreadPatch(type: string | undefined, text: string): StoredAnswer | undefined {
+  const isJsonPatch = type === 'application/json-patch+json';
+  if (!isJsonPatch && type !== 'application/merge-patch+json')
+    return refusal(415, `the body of the request was in an unknown format - ${type}`);
+  const isRead = Array.isArray(JSON.parse(text)) === isJsonPatch;
+  return isRead ? undefined : refusal(400, 'error decoding patch');
 }
