@@ -27,6 +27,12 @@ const MERGE_PATCH = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
 const { NGHTTP2_CANCEL } = constants;
 
+/** The body of a request, as it goes over the wire. */
+interface Content {
+  readonly type: string;
+  readonly text: string;
+}
+
 /**
  * Guarantees: a request is repeated only when the server has not begun it; a stream of changes delays no request,
  * because they use different sessions. Nothing of a body is in any failure but the server's own message.
@@ -116,8 +122,8 @@ class Http2Transport implements ApiTransport {
       stream?.close(NGHTTP2_CANCEL);
     });
     try {
-      const text = body === undefined ? undefined : JSON.stringify(body);
-      const opened = await this.#openStream('requests', method, path, text, readCredentials);
+      const content = body === undefined ? undefined : contentOf(method, body);
+      const opened = await this.#openStream('requests', method, path, content, readCredentials);
       if (!opened.ok) return opened;
       stream = opened.value;
       if (isLate) stream.close(NGHTTP2_CANCEL);
@@ -133,7 +139,7 @@ class Http2Transport implements ApiTransport {
     purpose: Purpose,
     method: string,
     path: string,
-    body: string | undefined,
+    content: Content | undefined,
     again: boolean,
   ): Promise<ApiResult<ClientHttp2Stream>> {
     const credentials = await this.#credentials.read(again);
@@ -145,12 +151,12 @@ class Http2Transport implements ApiTransport {
       accept: 'application/json',
       'user-agent': this.#parts.userAgent,
       ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
-      ...(body === undefined ? {} : { 'content-type': contentType(method, body) }),
+      ...(content === undefined ? {} : { 'content-type': content.type }),
     };
     let { connection } = credentials.value;
     for (;;) {
       // Found and taken in one turn: of many that begin at once, each would find the same room.
-      const stream = this.#free(purpose, connection)?.open(headers, body);
+      const stream = this.#free(purpose, connection)?.open(headers, content?.text);
       if (stream !== undefined) return { ok: true, value: stream };
       const added = await this.#add(purpose);
       if (!added.ok) return added;
@@ -201,7 +207,8 @@ class Http2Transport implements ApiTransport {
   }
 }
 
-function contentType(method: string, body: unknown): string {
-  if (method !== 'PATCH') return 'application/json';
-  return Array.isArray(body) ? JSON_PATCH : MERGE_PATCH;
+/** The server reads a patch by its type, and refuses an array as a merge patch. */
+function contentOf(method: string, body: unknown): Content {
+  const patch = Array.isArray(body) ? JSON_PATCH : MERGE_PATCH;
+  return { type: method === 'PATCH' ? patch : 'application/json', text: JSON.stringify(body) };
 }
