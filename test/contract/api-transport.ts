@@ -173,6 +173,24 @@ export function apiTransportContract(
     await under.removeConfigMap('compared');
   });
 
+  check('a patch compares what a text says, whatever is in it', async (under) => {
+    const { transport } = under;
+    const mark = 'a&b <c> \u2028\u2029 \u00e9\u{1f980} \\ "\t\n\u007f';
+    await under.putConfigMap('texts', { mark });
+    const path = `${MAPS}/texts`;
+    const read = await readOne(transport, path);
+    assert.ok(read.ok);
+    const written = await patchCompared(transport, {
+      path,
+      before: read.value,
+      compared: [[['data'], { mark }]],
+      change: [[['data', 'mark'], `${mark}&`]],
+    });
+    assert.ok(written.ok, JSON.stringify(written));
+    assert.deepEqual(written.value.value['data'], { mark: `${mark}&` });
+    await under.removeConfigMap('texts');
+  });
+
   check('an answer above its bound is too large', async (under) => {
     await under.putConfigMap('large', { key: 'x'.repeat(5_000) });
     const answered = await under.transport.request({ ...GET, path: `${MAPS}/large`, answerBytesMax: 4_000 });

@@ -132,11 +132,17 @@ export async function serveStore(
   };
 }
 
-/** The API server takes a patch for what its type says, and not for what its text looks like. */
+/** What Go's encoder escapes in a text, and JSON.stringify leaves as it is. */
+const UNLIKE_GO = /[<>&\u2028\u2029]/;
+
+/**
+ * The API server takes a patch for what its type says, and not for what its text looks like. What a JSON patch compares
+ * is compared byte by byte with what Go has written; here such bytes are refused wherever they are.
+ */
 function misreadPatch(type: string | undefined, text: string): StoredAnswer | undefined {
   const isJsonPatch = type === 'application/json-patch+json';
   if (!isJsonPatch && type !== 'application/merge-patch+json')
     return refusal(415, `the body of the request was in an unknown format - ${type}`);
-  const isRead = Array.isArray(JSON.parse(text)) === isJsonPatch;
-  return isRead ? undefined : refusal(400, 'error decoding patch');
+  if (Array.isArray(JSON.parse(text)) !== isJsonPatch) return refusal(400, 'error decoding patch');
+  return isJsonPatch && UNLIKE_GO.test(text) ? refusal(422, 'test failed') : undefined;
 }
