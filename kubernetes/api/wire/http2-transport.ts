@@ -25,6 +25,8 @@ const CONNECT_MS_MAX = 10_000;
 const SESSIONS_MAX: Readonly<Record<Purpose, number>> = { requests: 2, streams: 64 };
 const MERGE_PATCH = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
+/** What Go's encoder escapes in a text, and JSON.stringify leaves as it is. In JSON they are nowhere but in texts. */
+const UNLIKE_GO = /[<>&\u2028\u2029]/g;
 const { NGHTTP2_CANCEL } = constants;
 
 /** The body of a request, as it goes over the wire. */
@@ -210,5 +212,11 @@ class Http2Transport implements ApiTransport {
 /** The server reads a patch by its type, and refuses an array as a merge patch. */
 function contentOf(method: string, body: unknown): Content {
   const patch = Array.isArray(body) ? JSON_PATCH : MERGE_PATCH;
-  return { type: method === 'PATCH' ? patch : 'application/json', text: JSON.stringify(body) };
+  return { type: method === 'PATCH' ? patch : 'application/json', text: jsonText(body) };
+}
+
+/** As the API server would write it: what a JSON patch compares is compared there byte by byte with what it wrote. */
+function jsonText(value: unknown): string {
+  const escaped = (one: string): string => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replace(UNLIKE_GO, escaped);
 }
