@@ -268,6 +268,31 @@ test('a lost answer is read back', async () => {
   assert.ok(attached?.ok, messageOf(attached));
 });
 
+test('a Node that changes otherwise all the time ends no patience that the server has asked for', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.store.instead = (method) =>
+    method === 'PATCH' ? { ...refusal(429, 'too many requests'), retryAfter: '60' } : undefined;
+  assert.equal(
+    codeOf(await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS)),
+    'in-use-unreported',
+  );
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  const writes = (): number => world.store.asked.filter((one) => one.startsWith('PATCH')).length;
+  const before = writes();
+  // The controller tells of other volumes.
+  for (let time = 0; time < 300; time += 1) {
+    world.patchNode({ volumesAttached: [{ name: `${NAME}${time}`, devicePath: '' }] });
+    await world.clock.go(100);
+  }
+  assert.equal(writes(), before);
+  world.store.instead = () => undefined;
+  await world.clock.go(35 * SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
+});
+
 /** What is written from now on fails, and has its effect when it comes late: with these answers. */
 function holdWrites({ store }: ReturnType<typeof attachmentWorld>): () => readonly number[] {
   const held: [path: string, body: Json][] = [];
