@@ -99,11 +99,11 @@ class NodeInUseReport implements InUseReport {
     let last: ApiObjectEnvelope | undefined;
     this.#cancelNode = this.#parts.node.onChange(() => {
       const now = this.#parts.node.current();
-      // It may have been listed as it was, or in vain: that ends no back-off.
-      if (now === last) return this.look();
+      if (now !== last) this.#planTouch();
+      // It may have been listed as it was, or in vain, or something else of it has changed: that ends no back-off.
+      if (isSameReport(now, last)) this.look();
+      else this.#plan(0);
       last = now;
-      this.#planTouch();
-      this.#plan(0);
     });
     this.#planTouch();
     this.look();

@@ -48,8 +48,9 @@ export function listPatch(
   };
 }
 
-/** What a write of the list compares is the same in both. */
-export function isSameReport(a: ApiObjectEnvelope, b: ApiObjectEnvelope): boolean {
+/** What a write of the list compares is the same in both; undefined: there is no Node. */
+export function isSameReport(a: ApiObjectEnvelope | undefined, b: ApiObjectEnvelope | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
   const isSame = a.uid === b.uid && markOf(a) === markOf(b);
   return isSame && JSON.stringify(listOf(a)) === JSON.stringify(listOf(b));
 }
