@@ -361,6 +361,28 @@ test('a write of a life that was killed cannot undo what this one was granted (s
   assert.equal(metadataOf(world.store.get(NODES, NODE)).resourceVersion, writes, 'once in a life is enough');
 });
 
+test('a touch whose mark a webhook takes away is no write: one of an earlier life may come yet', async () => {
+  const world = attachmentWorld({ listed: [nameOf(TWO)], reported: NODE_UID });
+  world.attach(TWO);
+  const comeLate = holdWrites(world);
+  const { end } = world.begin();
+  await world.clock.go(SECOND_MS);
+  end();
+  // An admission webhook that lets no touch of the Node through.
+  world.store.instead = (method, path) =>
+    method === 'PATCH' && !path.endsWith('/status')
+      ? { status: 200, body: world.store.get(NODES, NODE) }
+      : undefined;
+  const { attachment } = world.begin();
+  world.stand(TWO);
+  await world.clock.go(300 * SECOND_MS);
+  assert.ok(world.store.asked.includes(`PATCH ${NODES}/${NODE}`), 'it was touched');
+  world.stand(TWO, { attached: { kind: 'unsure', because: 'begun' } });
+  const attached = await within(world, attachment.attach(TWO, callOf(TWO)));
+  assert.ok(attached?.ok, messageOf(attached));
+  assert.deepEqual([new Set(comeLate()), world.inUse()], [new Set([422]), [nameOf(TWO)]]);
+});
+
 test('another life takes nothing off the list before the disk was read', async () => {
   const world = attachmentWorld({ listed: ['kubernetes.io/csi/d^left', NAME], reported: NODE_UID });
   world.stand(ONE);
