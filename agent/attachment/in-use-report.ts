@@ -220,7 +220,7 @@ class NodeInUseReport implements InUseReport {
     const isAsWritten = answered.ok && isKept(answered.value, seen, { inUse: names.all, mark });
     if (isAsWritten) {
       this.#names.noteAcknowledged(names);
-      this.#lateWrites.noteWritten(seen);
+      this.#lateWrites.noteWritten(answered.value, mark);
     }
     if (!read.ok) return this.#retry(read.failure);
     node.learn(read.value);
@@ -284,15 +284,15 @@ class NodeInUseReport implements InUseReport {
     const seen = node.current();
     this.#planTouch();
     if (seen === undefined || this.#isStopped || this.#isWriting) return;
-    const annotations = touchMark(this.#lateWrites.nextMark(seen));
-    const path = nodePath(nodeName);
-    const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
+    const mark = this.#lateWrites.nextMark(seen);
+    const touch = { path: nodePath(nodeName), before: seen, annotations: touchMark(mark), change: {} };
+    const touched = await patchObject(transport, touch);
     if (this.#isStopped) return;
     if (!touched.ok) {
       if (touched.failure.code === 'conflict' && node.current() === seen) node.doubt();
       return;
     }
-    this.#lateWrites.noteWritten(seen);
+    this.#lateWrites.noteWritten(touched.value, mark);
     node.learn(touched.value);
   }
 }

@@ -31,8 +31,9 @@ export class LateWrites {
     this.#doubted = doubtedOf(node);
   }
 
-  noteWritten({ uid }: ApiObjectEnvelope): void {
-    this.#ownedUid = uid;
+  /** `answer`: to a write with that mark. Without it there, what was asked for before may come yet. */
+  noteWritten(answer: ApiObjectEnvelope, mark: string): void {
+    if (markOf(answer) === mark) this.#ownedUid = answer.uid;
   }
 
   /** This life has: what was asked for before, by whichever life, comes no more. */
