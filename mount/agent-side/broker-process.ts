@@ -101,7 +101,11 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
       // An error here is an end: onEnded settles what was sent.
       if (child.connected) child.send(message, () => {});
     },
-    kill: () => void child.kill('SIGKILL'),
+    kill: () => {
+      // Until its error is told, Node.js signals a child that never started by an id that nobody has set: with 0 there
+      // it kills our whole process group.
+      if (child.pid !== undefined) child.kill('SIGKILL');
+    },
     disconnect: () => {
       if (child.connected) child.disconnect();
     },

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { ChildProcess, execFileSync } from 'node:child_process';
 import { closeSync, openSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
 import { type BrokerProcess, startBroker } from '../../../mount/agent-side/broker-process.ts';
 import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
@@ -62,14 +62,33 @@ async function withoutDescriptors<T>(act: () => Promise<T>): Promise<T> {
   }
 }
 
-test('a broker for which there is no descriptor ends at once, and nothing else does', async () => {
+/**
+ * Nobody is to be killed where nothing was started. Node.js takes what lies in its memory for the id of such a child,
+ * and each third time that was 0: a signal would end the tests and the gate around them. So none is really sent here.
+ */
+function withoutSignals(t: TestContext): { readonly sent: () => number } {
+  const kill = t.mock.method(ChildProcess.prototype, 'kill', () => false);
+  return { sent: () => kill.mock.callCount() };
+}
+
+test('a broker for which there is no descriptor ends at once, and nothing else does', async (t) => {
+  const signals = withoutSignals(t);
   assert.deepEqual(await withoutDescriptors(() => beginning([process.execPath, 'broker'])), NEVER_STARTED);
+  assert.equal(signals.sent(), 0);
+});
+
+test('so does one whose program is nowhere, which is told later', async (t) => {
+  const signals = withoutSignals(t);
+  assert.deepEqual(await beginning(['/nonexistent/node', 'broker']), NEVER_STARTED);
+  assert.equal(signals.sent(), 0);
 });
 
 test('so does one that the kernel refuses to run', async (t) => {
+  const signals = withoutSignals(t);
   const program = join(scratchDirectory(t), 'node');
   symlinkSync('node', program);
   assert.deepEqual(await beginning([program, 'broker']), NEVER_STARTED);
+  assert.equal(signals.sent(), 0);
 });
 
 test('who calls where no broker can be started is told so, and has changed nothing', async (t) => {
