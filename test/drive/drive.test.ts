@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DUTY_NAMES } from '../../agent/drive/duties.ts';
@@ -195,6 +195,31 @@ inWorld('the command ends with 0 for a good driver, and leaves the machine as it
   assert.match(bad.stdout, /stats +FAIL[\s\S]*negative/);
   const left = readdirSync(world.directory).filter((name) => name.startsWith('mooring-drive'));
   assert.deepEqual(left, []);
+});
+
+/** Mount namespaces that the process holds by a descriptor. */
+function heldBy(pid: number | undefined): readonly string[] {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).flatMap((name) => {
+    try {
+      return [readlinkSync(join(folder, name))].filter((link) => link.startsWith('mnt:'));
+    } catch {
+      return [];
+    }
+  });
+}
+
+inWorld('what is ended at last is the namespace of the run, not one that got its number', async (world) => {
+  const drive = [...programArguments('agent/main.ts'), 'drive', '--endpoint', `unix://${world.socket}`];
+  const words = ['--directory', world.directory, '--only', 'identity', '--', ...world.loopfile];
+  const child = spawn(process.execPath, [...drive, ...words], { stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  const [held] = await until('it holds the namespace', () => {
+    const all = heldBy(child.pid);
+    return all.length > 0 && all;
+  });
+  assert.notEqual(held, readlinkSync('/proc/self/ns/mnt'));
+  assert.deepEqual(await ended, [0, null]);
 });
 
 inWorld(

@@ -3,7 +3,7 @@
  * inside; from outside it is seen to that no process of the namespace stays.
  */
 import { spawn } from 'node:child_process';
-import { readdirSync, readlinkSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { DEAF_NODE_FLAGS, withoutDebugger } from '../../../mount/process/node-start.ts';
 import { findTool } from '../../../mount/path-tool.ts';
 import { printableLines } from '../../../mount/text/printable.ts';
@@ -59,29 +59,52 @@ async function runAgain(propagation: Propagation, scratch: string): Promise<numb
     stdio: 'inherit',
     env: { ...process.env, [OUTER]: outer, [SCRATCH]: scratch },
   });
-  const seen = new Set<string>();
+  const inside: { held?: HeldNamespace } = {};
   // The terminal sends its signals to both; the child says how it ended.
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
   const watch = setInterval(() => {
-    const namespace = child.pid === undefined ? undefined : namespaceOf(child.pid);
-    if (namespace !== undefined && namespace !== outer) {
-      seen.add(namespace);
-      clearInterval(watch);
-    }
+    const held = child.pid === undefined ? undefined : holdNamespace(child.pid, outer);
+    if (held === undefined) return;
+    inside.held = held;
+    clearInterval(watch);
   }, GONE_LOOK_MS);
   const code = await new Promise<number>((resolve) => {
     child.once('error', () => resolve(1));
     child.once('exit', (status, signal) => resolve(status ?? (signal === 'SIGINT' ? INTERRUPTED : 1)));
   });
   clearInterval(watch);
-  await endProcessesIn(seen);
+  const { held } = inside;
+  if (held === undefined) return code;
+  await endProcessesIn(held.name);
+  // With its last process and this descriptor the namespace and all its mounts go.
+  closeSync(held.descriptor);
   return code;
 }
 
-/** With its last process a mount namespace and all its mounts go. */
-async function endProcessesIn(namespaces: ReadonlySet<string>): Promise<void> {
+interface HeldNamespace {
+  readonly name: string;
+  readonly descriptor: number;
+}
+
+/**
+ * That of the process, unless it is the outer one still. The number of a namespace that has gone is given to the next
+ * one at once, and we would kill the processes of a stranger: ours is held open until nothing is left to kill.
+ */
+function holdNamespace(pid: number, outer: string): HeldNamespace | undefined {
+  try {
+    const descriptor = openSync(`/proc/${pid}/ns/mnt`, 'r');
+    const name = readlinkSync(`/proc/self/fd/${descriptor}`);
+    if (name !== outer) return { name, descriptor };
+    closeSync(descriptor);
+  } catch {
+    // It has ended.
+  }
+  return undefined;
+}
+
+async function endProcessesIn(namespace: string): Promise<void> {
   for (let waitedMs = 0; waitedMs < GONE_MS_MAX; waitedMs += GONE_LOOK_MS) {
-    const pids = processesIn(namespaces);
+    const pids = processesIn(namespace);
     if (pids.length === 0) return;
     for (const pid of pids) {
       try {
@@ -94,12 +117,11 @@ async function endProcessesIn(namespaces: ReadonlySet<string>): Promise<void> {
   }
 }
 
-function processesIn(namespaces: ReadonlySet<string>): readonly number[] {
-  if (namespaces.size === 0) return [];
+function processesIn(namespace: string): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^[0-9]+$/.test(name))
     .map(Number)
-    .filter((pid) => namespaces.has(namespaceOf(pid) ?? ''));
+    .filter((pid) => namespaceOf(pid) === namespace);
 }
 
 function ownNamespace(): string {
