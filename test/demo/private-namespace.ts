@@ -6,8 +6,10 @@
  */
 import { spawn } from 'node:child_process';
 import {
+  closeSync,
   existsSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   readlinkSync,
   realpathSync,
@@ -103,12 +105,13 @@ async function guard(story: Story): Promise<number> {
     '--propagation',
     'private',
   ];
-  const outcome = await run(findTool('setpriv') ?? 'setpriv', [
-    ...bound,
-    ...again(PREPARED, `${INSIDE}${scratch}`),
-  ]);
+  const argv = [...bound, ...again(PREPARED, `${INSIDE}${scratch}`)];
+  const held = { release: () => {} };
+  const outcome = await run(findTool('setpriv') ?? 'setpriv', argv, (pid) => {
+    held.release = holdNamespace(pid, scratch);
+  });
   const told = existsSync(namespaceFile(scratch));
-  const left = await sweep(scratch);
+  const left = await sweep(scratch, held.release);
   if (!told)
     return refuse('No mount namespace of its own: unshare(2) needs CAP_SYS_ADMIN (a privileged container).');
   for (const one of left) process.stderr.write(`left behind, removed now: ${one}\n`);
@@ -117,8 +120,13 @@ async function guard(story: Story): Promise<number> {
 }
 
 /** Hands signals on and outlives them: the child says how it ended. One that the terminal sent as well does no harm. */
-function run(command: string, argv: readonly string[]): Promise<{ readonly code: number }> {
+function run(
+  command: string,
+  argv: readonly string[],
+  onStart: (pid: number) => void = () => {},
+): Promise<{ readonly code: number }> {
   const child = spawn(command, argv, { stdio: 'inherit' });
+  if (child.pid !== undefined) onStart(child.pid);
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
   return new Promise((resolve) => {
     child.once('error', () => resolve({ code: 1 }));
@@ -128,6 +136,29 @@ function run(command: string, argv: readonly string[]): Promise<{ readonly code:
 
 function namespaceFile(scratch: string): string {
   return join(scratch, 'namespace');
+}
+
+const HOLD_EVERY_MS = 25;
+
+/**
+ * The number of a namespace that has gone is given to the next one at once, and whatever began beside us would be taken
+ * for what the story left. So it is held open, from the time when the story is in it.
+ */
+function holdNamespace(pid: number, scratch: string): () => void {
+  let descriptor: number | undefined;
+  const look = setInterval(() => {
+    if (!existsSync(namespaceFile(scratch))) return;
+    clearInterval(look);
+    try {
+      descriptor = openSync(`/proc/${pid}/ns/mnt`, 'r');
+    } catch {
+      // It has ended.
+    }
+  }, HOLD_EVERY_MS);
+  return () => {
+    clearInterval(look);
+    if (descriptor !== undefined) closeSync(descriptor);
+  };
 }
 
 function mountNamespace(pid: number | 'self'): string {
@@ -148,16 +179,18 @@ async function tell(story: Story, scratch: string): Promise<number> {
 }
 
 /** What the story left, by name, after it was removed. The scratch directory itself is ours to remove. */
-async function sweep(scratch: string): Promise<readonly string[]> {
+async function sweep(scratch: string, releaseNamespace: () => void): Promise<readonly string[]> {
   const left: string[] = [];
   if (existsSync(namespaceFile(scratch))) {
     const namespace = readFileSync(namespaceFile(scratch), 'utf8');
-    // With its last process a mount namespace and all its mounts go; helpers that lost their agent end by themselves.
+    // Helpers that lost their agent end by themselves.
     if (namespace !== mountNamespace('self')) {
       await untilGone(processesIn(namespace).map(({ pid }) => pid));
       left.push(...(await removedProcesses(processesIn(namespace))));
     }
   }
+  // With its last process and this hold the namespace and all its mounts go.
+  releaseNamespace();
   const devices = loopDevicesBelow(scratch);
   left.push(...devices.map((device) => `loop device ${device}`));
   await detachLoopDevices(scratch, devices);
