@@ -445,6 +445,25 @@ for (const [what, reported] of [
     assert.ok(woken.includes(THREE.id), 'who waited is tried again');
   });
 
+test('a server that compares otherwise than is seen is asked by the version of the Node', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  world.attach(ONE);
+  let compared = 0;
+  // As for a name that another program writes otherwise: every comparison fails.
+  world.store.instead = (method, _, body) => {
+    if (method !== 'PATCH' || !Array.isArray(body)) return undefined;
+    compared += 1;
+    return refusal(422, 'testing value /status/volumesInUse failed');
+  };
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  assert.ok((await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS))?.ok);
+  assert.deepEqual(world.inUse(), [NAME]);
+  world.actual.clear();
+  assert.ok((await within(world, attachment.detach(ONE, callOf(ONE)), 2 * SECOND_MS))?.ok);
+  assert.deepEqual([world.inUse(), compared], [[], 2]);
+});
+
 test('what another one writes is kept, and who takes ours away again and again is told', async () => {
   const world = attachmentWorld();
   world.stand(ONE);
