@@ -7,7 +7,7 @@ import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { nodePath, nodeStatusPath } from '../../kubernetes/api/resource-path.ts';
 import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
-import { patchCompared, patchObject, readOne } from '../../kubernetes/api/write-object.ts';
+import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
@@ -18,7 +18,7 @@ import { InUseNames, isSameList, type WantedNames, type Waiting } from './in-use
 import { InUsePace } from './in-use-pace.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
-import { isKept, isManaged, isReportedNode, isSameReport, listPatch, touchMark } from './node-mark.ts';
+import { isKept, isManaged, isReportedNode, isSameReport, touchMark, writeList } from './node-mark.ts';
 import { KEPT_OTHERWISE, unreadNode, unreported } from './unreported.ts';
 
 export interface InUseReportParts {
@@ -210,17 +210,16 @@ class NodeInUseReport implements InUseReport {
     this.#isWriting = true;
     const isAwaited = this.#isAwaited();
     this.#names.noteAsked(names);
-    const mark = this.#lateWrites.nextMark(seen);
-    const patch = listPatch(seen, names.all, mark);
-    const answered = await patchCompared(transport, { path: nodeStatusPath(nodeName), ...patch });
+    const write = { seen, inUse: names.all, mark: this.#lateWrites.nextMark(seen) };
+    const answered = await writeList(transport, nodeStatusPath(nodeName), write);
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
     this.#pace.noteEnded(isAwaited, answered.ok);
     if (this.#isStopped) return;
-    const isAsWritten = answered.ok && isKept(answered.value, seen, { inUse: names.all, mark });
+    const isAsWritten = answered.ok && isKept(answered.value, write);
     if (isAsWritten) {
       this.#names.noteAcknowledged(names);
-      this.#lateWrites.noteWritten(answered.value, mark);
+      this.#lateWrites.noteWritten(answered.value, write.mark);
     }
     if (!read.ok) return this.#retry(read.failure);
     node.learn(read.value);

@@ -1,7 +1,14 @@
-/** What the agent writes on its Node object beside the list of volumes in use: annotations, each with its reason. */
+/** What the agent writes on its Node object: the list of volumes in use, and annotations, each with its reason. */
+import type { ApiResult } from '../../kubernetes/api/api-failure.ts';
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
-import type { ComparedPatch, Field } from '../../kubernetes/api/write-object.ts';
+import {
+  type ComparedPatch,
+  type Field,
+  patchCompared,
+  patchObject,
+} from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import { isSameList } from './in-use-names.ts';
 
@@ -21,19 +28,36 @@ const MARK = [...ANNOTATIONS, TOUCHED] as const;
  */
 const REPORTED = 'mooring.dev/reported';
 
+/** The list of volumes in use as it is to be, for the Node that was seen. */
+export interface ListWrite {
+  readonly seen: ApiObjectEnvelope;
+  readonly inUse: readonly string[];
+  /** Another one than the Node has. */
+  readonly mark: string;
+}
+
 /**
- * The write of the list, which counts while the mark and the list are as they were seen. By the version of the Node it
- * would be refused each time when the attach/detach controller has told of another volume, ten times in a second while
- * a node comes up or is drained.
+ * Writes the list where the mark and the list are as they were seen. By the version of the Node the write would be
+ * refused each time when the attach/detach controller has told of another volume, ten times in a second while a node
+ * comes up or is drained (D-140). The version counts where the comparison fails: the server compares a text by its
+ * bytes, and one that it writes otherwise than we do must not stop all lists.
  */
-export function listPatch(
-  seen: ApiObjectEnvelope,
-  inUse: readonly string[],
-  mark: string,
-): Omit<ComparedPatch, 'path'> {
+export async function writeList(
+  transport: ApiTransport,
+  path: string,
+  write: ListWrite,
+): Promise<ApiResult<ApiObjectEnvelope>> {
+  const { seen, inUse, mark } = write;
   const annotations = { [MANAGED_BY_CONTROLLER]: 'true', [REPORTED]: seen.uid, [TOUCHED]: mark };
+  const compared = await patchCompared(transport, { path, ...comparedWrite(write, annotations) });
+  if (compared.ok || compared.failure.code !== 'invalid') return compared;
+  const change = { status: { volumesInUse: inUse } };
+  return patchObject(transport, { path, before: seen, annotations, change });
+}
+
+function comparedWrite({ seen, inUse }: ListWrite, annotations: Marks): Omit<ComparedPatch, 'path'> {
   const list = { compared: [IN_USE, listOf(seen)], change: [IN_USE, inUse] } as const;
-  // A Node may have none at all, and a field can only be set in what is there.
+  // A Node may have no annotations at all, and a field can only be set in what is there.
   if (annotationsIn(seen) === undefined)
     return {
       before: seen,
@@ -78,12 +102,8 @@ export function isReportedNode(node: ApiObjectEnvelope): boolean {
  * The Node is as it was written, in a later version: an admission webhook may change what it lets through, and without
  * the mark a write that comes late would count.
  */
-export function isKept(
-  answer: ApiObjectEnvelope,
-  before: ApiObjectEnvelope,
-  { inUse, mark }: { readonly inUse: readonly string[]; readonly mark: string },
-): boolean {
-  const isLater = compareResourceVersions(answer.resourceVersion, before.resourceVersion) > 0;
+export function isKept(answer: ApiObjectEnvelope, { seen, inUse, mark }: ListWrite): boolean {
+  const isLater = compareResourceVersions(answer.resourceVersion, seen.resourceVersion) > 0;
   const isMarked = isManaged(answer) && markOf(answer) === mark;
   return isLater && isMarked && isSameList(nodeVolumes(answer.value).inUse, inUse);
 }
