@@ -91,14 +91,14 @@ test('INV-28: a hung lane does not hold another lane', async () => {
 });
 
 /** `hung` looks at what hangs, `slow` waits for its driver; everything else is done at once. */
-function lendingBench(onHung: (report: CallReport) => void = () => {}) {
+function lendingBench(onHung: (report: CallReport) => void = () => {}, width = 1) {
   const ends = new Map<string, () => void>();
   const { host, executor } = bench(({ volume: id }, report) => {
     if (id === 'other') return done;
     if (id === 'slow') report.step({ kind: 'called', rpc: 'NodeStageVolume', deadlineMs: 120_000 });
     else onHung(report);
     return new Promise((resolve) => ends.set(id, () => resolve(done)));
-  }, 1);
+  }, width);
   const submit = (id: string) => executor.submit({ kind: 'stage', volume: id as VolumeId }).kind;
   const lendAfter = async (ms: number): Promise<void> => {
     await host.advance(ms);
@@ -144,6 +144,30 @@ test('a call of a driver lends its turn to nobody, nor does a walk that goes on'
   reports[0]?.progress('3 entries seen');
   await lendAfter(20_000);
   assert.deepEqual(inFlight(), ['walked running'], 'the same words again are no sign of life');
+});
+
+test('issue 7, 12: one that waits behind another call of its volume for a minute lends its turn', async () => {
+  const reports: CallReport[] = [];
+  const { submit, lendAfter, inFlight, ends } = lendingBench((report) => reports.push(report), 2);
+  for (const id of ['called', 'behind', 'other']) submit(id);
+  await settled();
+  const call = { kind: 'called', rpc: 'NodePublishVolume', deadlineMs: 120_000 } as const;
+  reports[0]?.step(call);
+  reports[1]?.step({ kind: 'queued', behind: 'NodePublishVolume, and 1 more that wait' });
+  await lendAfter(40_000);
+  reports[1]?.step({ kind: 'queued', behind: 'NodePublishVolume' });
+  await lendAfter(19_000);
+  assert.deepEqual(inFlight(), ['called running', 'behind running', 'other queued']);
+  await lendAfter(1_000);
+  const left = ['called running', 'behind running'];
+  assert.deepEqual(inFlight(), left, 'that another one comes first by now is no sign of life');
+  reports[1]?.step(call);
+  ends.get('called')?.();
+  await settled();
+  for (const id of ['next', 'more']) submit(id);
+  await settled();
+  const now = ['behind running', 'next running', 'more queued'];
+  assert.deepEqual(inFlight(), now, 'it was lent, not given');
 });
 
 test('INV-30: a failure backs its key off, the way down stays free, and the timer asks for a retry', async () => {
