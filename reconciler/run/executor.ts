@@ -57,7 +57,7 @@ export interface Executor<Operation, Subject extends string> {
   blame(operation: Operation, failure: Failure, blocker: string): boolean;
   /**
    * Lends the turns of operations that have given no sign for a minute and ask no driver anything: what they look at
-   * hangs, and that is no work of the driver. They keep their keys.
+   * hangs, or another call of their volume comes first, and that is no work of the driver. They keep their keys.
    */
   lendTurns(): void;
   /** Starts nothing any more; what runs goes on. */
@@ -249,10 +249,17 @@ class LaneExecutor<Operation, Learnt, Subject extends string> implements Executo
   }
 }
 
+/** Many pods of one volume, whose calls go one by one, would else have all the turns that its driver has. */
 function isStuck({ phase, step }: Entry<unknown>, nowMs: number): boolean {
+  if (phase !== 'running') return false;
+  // That another call comes first by now is no sign of life of the one that waits.
+  if (step.kind === 'queued') return nowMs - step.sinceMs >= STUCK_MS;
   const isOurs = step.kind === 'working' || step.kind === 'verifying';
-  return phase === 'running' && isOurs && nowMs - step.signMs >= STUCK_MS;
+  return isOurs && nowMs - step.signMs >= STUCK_MS;
 }
 
-/** So long a look or a walk of ours gives no sign. A path call has its end in half of it, if it has one. */
+/**
+ * So long a look or a walk of ours gives no sign, or a call waits for others of its volume. A path call has its end in
+ * half of it, if it has one.
+ */
 const STUCK_MS = 60_000;
