@@ -17,7 +17,7 @@ const VOLUME = {
 
 const ROTATED = { ...VOLUME, 'secret.yaml': secretYaml('login', { word: 'an0ther-word' }) };
 
-type Talking = 'NodeUnstageVolume' | 'NodeUnpublishVolume';
+type Talking = 'NodeStageVolume' | 'NodeUnstageVolume' | 'NodeUnpublishVolume';
 
 /** A driver that sets up, and tells its secret when it is to take down. */
 async function talkative(
@@ -65,6 +65,21 @@ test('A-038: with pod, volume and secret gone, what the driver says is shown wit
 });
 
 const NOT_SHOWN = /INTERNAL: \(not shown: .* the driver's log has it\)$/;
+
+test('A-038: what a call that was given up was sent is hidden as long as it may still take effect', async () => {
+  let said = new GrpcStatus(4, 'still at it');
+  const before = (method: string): void => {
+    if (method === 'NodeStageVolume') throw said;
+  };
+  const world = await agentWorld({ ...POD, ...VOLUME }, { before });
+  await until('it was given up', () => world.asked().includes('NodeStageVolume'));
+  world.write(VOLUME);
+  await until('it is down', () => world.log.some((line) => line.includes('volume unstaged')));
+  assert.equal(world.status().volumes[0]?.lateEffects.length, 1);
+  said = new GrpcStatus(13, `mount -o word=${CANARY} is still going on`);
+  world.write({ ...POD, ...ROTATED });
+  assert.match(await reasonIn(world, 'NodeStageVolume'), /word=\[redacted\] is still going on/);
+});
 
 test('A-038: after a restart the secret in the wish may not be the one that the driver was given', async () => {
   const { world, talk } = await talkative();
