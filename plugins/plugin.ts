@@ -55,6 +55,8 @@ export interface VolumeFacts {
   readonly isStageDoubted?: true;
   /** Some of it stands, or may, that was set up in an earlier life of the agent: nobody knows with which secrets. */
   readonly isInherited?: true;
+  /** A call that was given up may still make something of it, however far it is down. */
+  readonly mayComeLate?: true;
 }
 
 /** Driver secrets as resolved from the wish; undefined where the volume names none. */

@@ -158,6 +158,7 @@ function volumeCall(context: PerformContext): VolumeCall {
       ...(volume.wasMountPoint === true ? { wasMountPoint: true } : {}),
       ...(isDoubted(volume.staged) ? { isStageDoubted: true } : {}),
       ...(volume.isInherited === true ? { isInherited: true } : {}),
+      ...(mayComeLate(volume) ? { mayComeLate: true } : {}),
     },
     secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
     stillWanted,
@@ -166,6 +167,11 @@ function volumeCall(context: PerformContext): VolumeCall {
     progress,
     force: volume.quarantine !== undefined,
   };
+}
+
+/** A late detach makes nothing, and no call of ours follows when its time is over. */
+function mayComeLate({ tombstones = [] }: ActualVolume): boolean {
+  return tombstones.some(({ operation, untilMs }) => operation !== 'detach' && untilMs !== undefined);
 }
 
 /** As a publish of it would be called. */

@@ -1,6 +1,7 @@
 /**
  * The secrets that a driver was given for a volume in this life of the agent, for one purpose: to take them out of what
- * the driver says later, when the wish does not know them any more. In memory, and no longer than the volume stands.
+ * the driver says later, when the wish does not know them any more. In memory, and no longer than the volume stands, or
+ * than a call that was given up may still make something of it.
  */
 import type { Result } from '../../../mount/failure.ts';
 import type { VolumeCall, VolumePlugin } from '../../plugin.ts';
@@ -54,12 +55,13 @@ export function createSecretMemory(): SecretMemory {
     if (entry !== undefined) entry.others = present([sent]).reduce(withOther, entry.others);
   }
 
-  function release(volume: VolumeId, place: Use): void {
+  /** The driver that may still be at work on a call knows what it was sent, whatever came down meanwhile. */
+  function release({ spec: { id: volume }, facts }: VolumeCall, place: Use): void {
     const entry = entries.get(volume);
     if (entry === undefined) return;
     entry.others = (entry.places.get(place) ?? []).reduceRight(withOther, entry.others);
     entry.places.delete(place);
-    if (entry.places.size === 0) entries.delete(volume);
+    if (entry.places.size === 0 && facts.mayComeLate !== true) entries.delete(volume);
   }
 
   return {
@@ -80,30 +82,31 @@ interface Notes {
   has(volume: VolumeId, place: Use): boolean;
   note(volume: VolumeId, place: Use, sent: Sent): void;
   noteOther(volume: VolumeId, sent: SecretData | undefined): void;
-  release(volume: VolumeId, place: Use): void;
+  release(call: VolumeCall, place: Use): void;
 }
 
 function rememberingPlugin<Plugin extends VolumePlugin>(plugin: Plugin, notes: Notes): Plugin {
   async function up<T>(
-    { spec: { id } }: VolumeCall,
+    call: VolumeCall,
     place: Use,
     sent: Sent,
     climb: () => Promise<Result<T>>,
   ): Promise<Result<T>> {
+    const { id } = call.spec;
     const isNew = !notes.has(id, place);
     notes.note(id, place, sent);
     const result = await climb();
-    if (!result.ok && result.failure.effect === 'none' && isNew) notes.release(id, place);
+    if (!result.ok && result.failure.effect === 'none' && isNew) notes.release(call, place);
     return result;
   }
 
   async function down(
-    { spec: { id } }: VolumeCall,
+    call: VolumeCall,
     place: Use,
     descend: () => Promise<Result<void>>,
   ): Promise<Result<void>> {
     const result = await descend();
-    if (result.ok) notes.release(id, place);
+    if (result.ok) notes.release(call, place);
     return result;
   }
 

@@ -7,7 +7,7 @@ import { NO_SECRETS, type VolumePlugin, type VolumeSecrets } from '../../../../p
 import { type SecretData, Sensitive } from '../../../../plugins/secret/sensitive.ts';
 import { bytesFrom } from '../../../../plugins/volume.ts';
 import { accept } from '../answers.ts';
-import { call, SPEC, up, type World, world } from '../csi-world.ts';
+import { call, SPEC, STAGED, up, type World, world } from '../csi-world.ts';
 import { CAPABILITY } from '../scripted-driver.ts';
 
 const ROTATIONS = 1_000;
@@ -138,6 +138,21 @@ test('INV-25: there are never more of them than a bound, and none when nothing o
   await plugin.unstage(call());
   assert.deepEqual(memory.of(SPEC.id), []);
   assert.equal(memory.knows(SPEC.id), false);
+});
+
+test('INV-25: what a call that may come late was sent is known until that is given back, and no longer', async () => {
+  const memory = createSecretMemory();
+  const plugin = memory.remembering(alwaysWell());
+  const late = { facts: { ...STAGED, mayComeLate: true } } as const;
+  await plugin.stage(call({ secrets: named('stage', 1) }));
+  await plugin.unstage(call(late));
+  await plugin.stage(call({ ...late, secrets: named('stage', 2) }));
+  const words = () => memory.of(SPEC.id).map((one) => one.reveal()['word']);
+  assert.deepEqual(words(), [wordOf('stage', 2), wordOf('stage', 1)]);
+  await plugin.unstage(call(late));
+  assert.equal(words().length, 2);
+  await plugin.unstage(call());
+  assert.deepEqual([words(), memory.knows(SPEC.id)], [[], false]);
 });
 
 /** What its verbs answer is all that matters here. */
