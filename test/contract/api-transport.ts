@@ -147,7 +147,7 @@ export function apiTransportContract(
         ],
         change: [
           [['data', 'mark'], next],
-          [['metadata', 'annotations'], { 'mooring.dev/x~y': next }],
+          [['metadata', 'annotations'], { 'mooring.dev/x': next }],
         ],
       });
     const beside = { path, before, change: { data: { other: 'b' } } };
@@ -165,7 +165,7 @@ export function apiTransportContract(
     const now = await readOne(transport, path);
     assert.deepEqual(now.ok && now.value.value['data'], { mark: '2', other: 'b' });
     const { annotations } = (now.ok ? now.value.value['metadata'] : {}) as { readonly annotations?: unknown };
-    assert.deepEqual(annotations, { 'mooring.dev/x~y': '2' });
+    assert.deepEqual(annotations, { 'mooring.dev/x': '2' });
     // A field in what is not there is nowhere.
     const nowhere = { path, before, compared: [], change: [[['data', 'mark', 'deeper'], '1']] as const };
     const answered = await patchCompared(transport, nowhere);
