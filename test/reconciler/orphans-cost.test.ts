@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, RESTARTED } from '../../reconciler/model/actual-state.ts';
 import { createBelief } from '../../reconciler/model/belief.ts';
 import { createReconstructGate } from '../../reconciler/recovery/reconstruct-gate.ts';
-import { CountedMap } from '../agent/counted-reads.ts';
+import { CountedMap, type ReadCount } from '../agent/counted-reads.ts';
 import { createBench, layout, READ_WHOLE } from './bench.ts';
-import { actual, place, wanted, wish } from './world.ts';
+import { actual, csi, place, wanted, wish } from './world.ts';
 
 const COUNT = 60;
 const NUMBERS = Array.from({ length: COUNT }, (_, index) => index);
@@ -25,12 +26,13 @@ function orphan(pod: string, handle: string): ActualVolume {
   };
 }
 
-function gateOver(volumes: readonly ActualVolume[]) {
+function gateOver(volumes: readonly ActualVolume[], count: ReadCount = { reads: 0 }) {
   const touched: string[] = [];
+  const belief = createBelief(new Map(volumes.map((volume) => [volume.spec.id, volume])));
   const gate = createReconstructGate({
     layout,
     log: { debug() {}, info() {}, warn() {}, error() {} },
-    belief: createBelief(new Map(volumes.map((volume) => [volume.spec.id, volume]))),
+    belief: { ...belief, volumes: new CountedMap(belief.volumes, count) },
     desired: () => wish([]),
     isBusy: () => false,
     touch: (id) => touched.push(id),
@@ -61,5 +63,23 @@ test('what is wanted is not read for each orphan that goes', async () => {
   await host.advance(5_000);
   assert.equal(plugins.calls.filter((call) => call.startsWith('unpublish ')).length, COUNT);
   assert.equal(reconciler.actual().size, COUNT, 'what is wanted is there, and nothing else');
+  assert.ok(count.reads <= 20 * COUNT, `${count.reads} reads`);
+});
+
+test('whose a mount is that nobody explains is not looked for among all volumes for each of them', () => {
+  const count = { reads: 0 };
+  const volumes = NUMBERS.map((index) => actual(`v${index}`, { staged: 'present' }));
+  const { gate } = gateOver(volumes, count);
+  const entries = NUMBERS.map((index): MountEntry => {
+    const target = layout.stagingPath(csi(`v${index}`));
+    const id = { mountId: index + 10, parentId: 1, device: `8:${index}`, root: '/', target };
+    return { ...id, options: [], propagation: [], fsType: 'ext4', source: 'x', superOptions: [] };
+  });
+  const path = layout.target(csi('x'), place('web', 'x'));
+  const mounts = [{ path, device: '0:99', root: '/' }];
+  const unknown = { mounts, unread: [], table: createMountTable(entries) };
+  gate.take({ ...READ_WHOLE, complete: false, unknown });
+  const isHeld = volumes.map(({ spec }) => gate.gateOf(spec.id).possibleUse?.blocker === path);
+  assert.ok(isHeld.every(Boolean), 'it may be of each of them');
   assert.ok(count.reads <= 20 * COUNT, `${count.reads} reads`);
 });
