@@ -10,6 +10,8 @@ import type { Reconstruction } from './reconstruct.ts';
 import {
   possibleUseOf,
   stagedDevices,
+  type StagedMounts,
+  stagedMounts,
   type UnattributedMounts,
   type UnreadPlace,
   whyPodUnknown,
@@ -23,6 +25,7 @@ export interface LayoutReadingParts {
 }
 
 const NOWHERE: ReadonlySet<string> = new Set();
+const NOTHING_STAGED: StagedMounts = new Map();
 
 const NOT_READ_YET: Failure = {
   code: 'removed-last',
@@ -34,6 +37,8 @@ export class LayoutReading {
   readonly #parts: LayoutReadingParts;
   readonly #read = { layoutRead: false, placesRead: false };
   #unknown: UnattributedMounts | undefined;
+  /** What was staged when they were looked at. */
+  #staged = NOTHING_STAGED;
   /** As the last scan left them; undefined: there was none. */
   #unread: readonly UnreadPlace[] | undefined;
   /** While places are unknown: all that each volume was seen staged from. */
@@ -45,11 +50,14 @@ export class LayoutReading {
 
   /** What was once read whole stays so: of all that came later there is a record. */
   note(found: Reconstruction): void {
-    const { belief, desired, touch } = this.#parts;
+    const { belief, desired, touch, layout } = this.#parts;
     const before = this.#signature();
     this.#read.layoutRead ||= found.complete;
     this.#read.placesRead ||= found.placesRead;
-    this.#unknown = this.#read.layoutRead ? undefined : found.unknown;
+    const unknown = this.#read.layoutRead ? undefined : found.unknown;
+    this.#unknown = unknown;
+    this.#staged =
+      unknown === undefined ? NOTHING_STAGED : stagedMounts(belief.volumes, unknown.table, layout);
     this.#unread = found.unreadPlaces ?? this.#unread;
     for (const id of belief.volumes.keys()) this.#noteStaged(id);
     if (this.#read.layoutRead) this.#stagedFrom.clear();
@@ -61,9 +69,8 @@ export class LayoutReading {
     const unknown = this.#unknown;
     if (layoutRead || unknown === undefined) return { placesRead, layoutRead };
     this.#noteStaged(id);
-    const { layout, belief } = this.#parts;
     const stagedFrom = this.#stagedFrom.get(id) ?? NOWHERE;
-    const possibleUse = possibleUseOf(id, { unknown, actual: belief.volumes, layout, stagedFrom });
+    const possibleUse = possibleUseOf(id, { unknown, staged: this.#staged, stagedFrom });
     return { placesRead, layoutRead: possibleUse === undefined, possibleUse };
   }
 

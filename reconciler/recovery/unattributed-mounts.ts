@@ -56,10 +56,32 @@ export function stagedDevices(volume: ActualVolume, table: MountTable, layout: L
   return stagedMount === undefined ? mounted : [stagedMount.device, ...mounted];
 }
 
+/** By device: what volumes are staged from, and which part of it each has. */
+export type StagedMounts = ReadonlyMap<string, readonly StagedMount[]>;
+
+interface StagedMount extends Pick<MountEntry, 'root'> {
+  readonly volume: VolumeId;
+}
+
+/** As one sees it in that table. Made once for each look, because every volume asks whose the mounts are. */
+export function stagedMounts(volumes: ActualState, table: MountTable, layout: Layout): StagedMounts {
+  const staged = new Map<string, StagedMount[]>();
+  for (const { spec } of volumes.values()) {
+    const staging = isDevice(spec) ? undefined : stagingPathOf(spec, layout);
+    const shown = staging === undefined ? undefined : table.at(staging).at(-1);
+    if (shown === undefined) continue;
+    const { device, root } = shown;
+    const ofDevice = staged.get(device) ?? [];
+    ofDevice.push({ volume: spec.id, root });
+    staged.set(device, ofDevice);
+  }
+  return staged;
+}
+
 export interface PossibleUse {
   readonly unknown: UnattributedMounts;
-  readonly actual: ActualState;
-  readonly layout: Layout;
+  /** What all volumes were staged from when the places were looked at. */
+  readonly staged: StagedMounts;
   /** All that the volume was ever seen staged from: what was published then may be there still. */
   readonly stagedFrom: ReadonlySet<string>;
 }
@@ -93,14 +115,9 @@ function mayBeOf(volume: VolumeId, mount: UnattributedMount, possibleUse: Possib
   return !isOthers && (stagedFrom.size === 0 || [...stagedFrom].some(isAnonymous));
 }
 
-function isStagedByAnother(volume: VolumeId, mount: UnattributedMount, possibleUse: PossibleUse): boolean {
-  const { actual, layout, unknown } = possibleUse;
-  return [...actual.values()].some(({ spec }) => {
-    const staging = spec.id === volume || isDevice(spec) ? undefined : stagingPathOf(spec, layout);
-    if (staging === undefined) return false;
-    const staged = unknown.table.at(staging).at(-1);
-    return staged?.device === mount.device && isWithin(mount.root, staged.root);
-  });
+function isStagedByAnother(volume: VolumeId, mount: UnattributedMount, { staged }: PossibleUse): boolean {
+  const ofDevice = staged.get(mount.device) ?? [];
+  return ofDevice.some((one) => one.volume !== volume && isWithin(mount.root, one.root));
 }
 
 function isWithin(root: string, parent: string): boolean {

@@ -15,6 +15,7 @@ import { createBelief } from '../../../reconciler/model/belief.ts';
 import { createReconstructGate } from '../../../reconciler/recovery/reconstruct-gate.ts';
 import {
   stagedDevices,
+  stagedMounts,
   possibleUseOf,
   type UnattributedMount,
 } from '../../../reconciler/recovery/unattributed-mounts.ts';
@@ -45,8 +46,7 @@ function isSuspected(staged: Readonly<Record<string, string>>, device: string, a
   return (
     possibleUseOf(volume.spec.id, {
       unknown: { mounts, unread: [], table },
-      actual: state,
-      layout,
+      staged: stagedMounts(state, table, layout),
       stagedFrom: new Set(stagedDevices(volume, table, layout)),
     }) !== undefined
   );
