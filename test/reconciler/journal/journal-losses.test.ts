@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import { keyOf } from '../../../reconciler/journal/journal-store.ts';
-import { createRecords } from '../../../reconciler/journal/record-forms.ts';
+import { createRecords, type RecordForm } from '../../../reconciler/journal/record-forms.ts';
 import type { RecordStore } from '../../../reconciler/recovery/record-store.ts';
 import { eraseIn } from '../../contract/record-store.ts';
 import { value } from '../../value.ts';
@@ -28,9 +28,9 @@ interface LifeOfRecords {
   readonly found: readonly string[];
 }
 
-async function life(host: BenchHost): Promise<LifeOfRecords> {
+async function life(host: BenchHost, form: RecordForm = 'journal'): Promise<LifeOfRecords> {
   const store = createRecords({
-    form: 'journal',
+    form,
     host,
     layout,
     log: { warn: () => {} },
@@ -76,6 +76,22 @@ for (const { what, where, file } of [
     }
     Object.assign(host, { bootId: 'boot-2' });
     assert.deepEqual((await life(host)).told, []);
+  });
+
+  test(`where ${what} is damaged, going to files keeps it told to the end of the boot, and then goes on`, async () => {
+    const host = await damaged(where);
+    for (let count = 0; count < 3; count += 1) {
+      const now = await life(host, 'files');
+      assert.ok(isTold(now), `life ${count}: ${JSON.stringify(now.told)}`);
+      const pods = { [`pod-${count}`]: 'present' } as const;
+      assert.ok((await now.store.saveWithRoom({ ...other, ...actual('other', { pods }) })).ok);
+    }
+    Object.assign(host, { bootId: 'boot-2' });
+    for (const _ of ['taken over', 'found']) {
+      const { told, found } = await life(host, 'files');
+      assert.deepEqual([told, found], [[], [other.spec.id]]);
+    }
+    assert.ok([...host.files.keys()].every((path) => path.endsWith('.json')));
   });
 }
 
