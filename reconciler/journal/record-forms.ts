@@ -44,6 +44,8 @@ class FormedRecords implements RecordStore {
   readonly #journal: JournalStore;
   #standing: RecordForm = 'files';
   #loaded: LoadedRecords = { records: [], unreadable: [], roomless: [], leftovers: [] };
+  /** What the journal cannot say any more, and nothing but the journal can tell. */
+  #lossInJournal: Failure | undefined;
   /** Files beside the journal that it has taken over. */
   #takenFiles: readonly string[] = [];
   /** Damaged files beside the journal, by key: each goes when something else is known of its volume. */
@@ -70,6 +72,7 @@ class FormedRecords implements RecordStore {
     const damaged = inJournal.value === undefined ? ok([]) : await this.#filesBesideJournal();
     if (!damaged.ok) return damaged;
     const { unreadable } = loaded.value;
+    this.#lossInJournal = inJournal.value?.unreadable[0]?.failure;
     this.#loaded = { ...loaded.value, unreadable: [...unreadable, ...damaged.value] };
     return ok(this.#loaded);
   }
@@ -134,6 +137,8 @@ class FormedRecords implements RecordStore {
   }
 
   async #intoFiles(): Promise<Result<Failure | undefined>> {
+    // With the journal it would go without a trace, and the next agent would take the node for known (D-107).
+    if (this.#lossInJournal !== undefined) return ok(this.#lossInJournal);
     const written = await this.#writeFiles();
     const retired = written.ok ? await this.#journal.retire() : written;
     if (!retired.ok) {
