@@ -221,6 +221,32 @@ test('a list from before what was seen is not believed, until two of them at a m
   assert.deepEqual(names(), ['b']);
 });
 
+test('a list that takes longer than whoever asks again waits comes to its end, and one more after it', async () => {
+  const { clock, store, transport, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.go(10_000);
+  let [open, most] = [0, 0];
+  const { request } = transport;
+  transport.request = async (one) => {
+    open += 1;
+    most = Math.max(most, open);
+    const answered = await request(one);
+    await new Promise<void>((resolve) => clock.timer(7_000, resolve));
+    open -= 1;
+    return answered;
+  };
+  const before = lists(store);
+  for (let second = 0; second < 12; second += 5) {
+    reflector.relist();
+    await clock.go(5_000);
+  }
+  store.put(PODS, pod('b'));
+  await clock.go(30_000);
+  assert.deepEqual(names(), ['a', 'b']);
+  assert.deepEqual([most, lists(store) - before, watches(store)], [1, 3, 2]);
+});
+
 test('a backup that was restored is noticed, though the watch is taken and silent', async () => {
   const { clock, store, transport, reflector, names } = world();
   store.put(PODS, pod('a'));

@@ -442,6 +442,27 @@ test('most pods gone at once stay until a second list says so', async () => {
   assert.equal(source.current().report?.massRemoval, undefined);
 });
 
+test('most pods gone at once are believed to be gone by a server that takes its time for a list', async () => {
+  const { clock, store, transport, start, source, shown } = world();
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  for (const name of names) store.put(PODS, pod(name));
+  await start();
+  const { request } = transport;
+  transport.request = async (one) => {
+    const answered = await request(one);
+    if (one.path.startsWith('/api/v1/pods'))
+      await new Promise<void>((resolve) => clock.timer(8_000, resolve));
+    return answered;
+  };
+  for (const name of names) store.remove(PODS, name);
+  await clock.go(15_000);
+  store.put(PODS, pod('late'));
+  await clock.go(60_000);
+  assert.deepEqual(shown(), ['Node n1', 'Pod default/late']);
+  assert.equal(source.current().report?.massRemoval, undefined);
+  assert.ok(store.asked.filter((one) => one.startsWith('GET /api/v1/pods')).length <= 4);
+});
+
 test('a pod that is being deleted keeps what it has, until its containers have stopped', async () => {
   const { clock, store, start, shown, frozen } = world();
   const deleted = { uid: 'uid-web', deletionTimestamp: '2026-01-01T00:00:00Z' };
