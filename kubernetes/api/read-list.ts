@@ -3,7 +3,7 @@ import type { Clock } from '../../mount/host.ts';
 import { type ApiObjectEnvelope, readListPage } from './api-object.ts';
 import type { ApiFailure, ApiResult } from './api-failure.ts';
 import type { ApiTransport } from './api-transport.ts';
-import type { ResourceSelection } from './resource-path.ts';
+import { type ResourceSelection, selected } from './resource-path.ts';
 
 /** All objects of a selection at one version. */
 export interface Listed {
@@ -115,11 +115,6 @@ class PagedReader implements ListReader {
       deadlineMs: PAGE_MS_MAX,
     });
   }
-}
-
-/** The selector as a query has it. */
-export function selected({ fieldSelector }: ResourceSelection): Record<string, string> {
-  return fieldSelector === '' ? {} : { fieldSelector };
 }
 
 /** Lists leave out what they say once for all. */

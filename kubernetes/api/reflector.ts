@@ -15,11 +15,10 @@ import {
   type ListReader,
   MALFORMED,
   OBJECTS_MAX,
-  selected,
   TOO_MANY,
   whole,
 } from './read-list.ts';
-import type { ResourceSelection } from './resource-path.ts';
+import { type ResourceSelection, watchPath } from './resource-path.ts';
 import { compareResourceVersions } from './resource-version.ts';
 
 export interface ReflectorParts {
@@ -52,7 +51,7 @@ export interface Reflector {
   start(): void;
   stop(): void;
   current(): Reflection;
-  /** Asks for one more consistent list, soon; what is known stays until then. */
+  /** Asks for one more consistent list, soon, and after one that is under way; what is known stays until then. */
   relist(): void;
 }
 
@@ -99,6 +98,10 @@ class ListingReflector implements Reflector {
   #openedMs = Number.NEGATIVE_INFINITY;
   /** Grows with each attempt: what an earlier one still says is not heard. */
   #attempt = 0;
+  /** A list is under way, or will be at its time. */
+  #isListDue = false;
+  /** How often one more list was asked for. */
+  #wishes = 0;
   #isToTell = false;
   #isStopped = false;
 
@@ -126,8 +129,10 @@ class ListingReflector implements Reflector {
     };
   }
 
+  /** Given up for the next one, the list of a server that takes its time would never come to its end. */
   relist(): void {
-    if (!this.#isStopped) void this.#list();
+    this.#wishes += 1;
+    if (!this.#isStopped && !this.#isListDue) void this.#list();
   }
 
   /** Ends what the last attempt has open. */
@@ -136,20 +141,24 @@ class ListingReflector implements Reflector {
     this.#cancelSilence();
     this.#cancelHealth();
     this.#cancel = () => {};
+    this.#isListDue = false;
     this.#attempt += 1;
     return this.#attempt;
   }
 
   async #list(): Promise<void> {
     const attempt = this.#begin();
+    const wishes = this.#wishes;
+    this.#isListDue = true;
     const listed = await this.#lists.read();
     if (this.#isStopped || attempt !== this.#attempt) return;
-    if (!listed.ok) return this.#retry(listed.failure, () => void this.#list());
+    if (!listed.ok) return this.#retry(listed.failure, 'list');
     const age = this.#age.of(listed.value, this.#version);
-    if (age === 'older') return this.#retry(WENT_BACK, () => void this.#list());
+    if (age === 'older') return this.#retry(WENT_BACK, 'list');
     if (age === 'set-back') this.#setBackMs = listed.value.askedMs;
     this.#take(listed.value);
-    this.#watch();
+    if (wishes === this.#wishes) this.#watch();
+    else void this.#list();
   }
 
   #take({ objects, resourceVersion, askedMs }: Listed): void {
@@ -165,19 +174,12 @@ class ListingReflector implements Reflector {
     const { transport, clock, random, selection } = this.#parts;
     const attempt = this.#begin();
     const seconds = WATCH_SECONDS_MIN + Math.floor(random() * WATCH_SECONDS_MORE);
-    const query = new URLSearchParams({
-      ...selected(selection),
-      watch: '1',
-      allowWatchBookmarks: 'true',
-      resourceVersion: this.#version ?? '',
-      timeoutSeconds: `${seconds}`,
-    });
     this.#openedMs = clock.nowMs();
     let livedFromMs = Number.POSITIVE_INFINITY;
     const isMine = (): boolean => !this.#isStopped && attempt === this.#attempt;
     this.#cancel = transport.watch(
       {
-        path: `${selection.path}?${query}`,
+        path: watchPath(selection, this.#version ?? '', seconds),
         lineBytesMax: LINE_BYTES_MAX,
         deadlineMs: seconds * 1_000 + WATCH_END_MS,
       },
@@ -195,8 +197,8 @@ class ListingReflector implements Reflector {
           if (failure === undefined || isCut) this.#reopen();
           else if (failure.code === 'expired') this.#listSoon();
           // Opened again at the same version it would tell the same first; a page holds more than a line.
-          else if (failure.code === 'too-large') this.#retry(failure, () => void this.#list());
-          else this.#retry(failure, () => this.#watch());
+          else if (failure.code === 'too-large') this.#retry(failure, 'list');
+          else this.#retry(failure, 'watch');
         },
       },
     );
@@ -222,7 +224,7 @@ class ListingReflector implements Reflector {
   }
 
   #hear(event: WatchEvent | undefined): void {
-    if (event === undefined) return this.#retry(MALFORMED, () => void this.#list());
+    if (event === undefined) return this.#retry(MALFORMED, 'list');
     this.#listen();
     if (event.kind === 'error') {
       if (event.status === HTTP_GONE) return this.#listSoon();
@@ -231,7 +233,7 @@ class ListingReflector implements Reflector {
       // What cannot be told it says of each watch from there (an object that it cannot decode): a list leads past it.
       const isAgain = this.#failedAt === this.#version;
       this.#failedAt = this.#version;
-      return this.#retry(failure, isAgain ? () => void this.#list() : () => this.#watch());
+      return this.#retry(failure, isAgain ? 'list' : 'watch');
     }
     const version = event.kind === 'bookmark' ? event.resourceVersion : event.object.resourceVersion;
     // A watch tells nothing from before where it began: the server's data was set back under it.
@@ -253,8 +255,7 @@ class ListingReflector implements Reflector {
     }
     if (held !== undefined && compareResourceVersions(seen.resourceVersion, held.resourceVersion) <= 0)
       return;
-    if (held === undefined && objects.size >= OBJECTS_MAX)
-      return this.#retry(TOO_MANY, () => void this.#list());
+    if (held === undefined && objects.size >= OBJECTS_MAX) return this.#retry(TOO_MANY, 'list');
     const object = whole(seen, this.#parts.selection);
     objects.set(seen.uid, object);
     this.#parts.onEvent?.(object);
@@ -271,17 +272,19 @@ class ListingReflector implements Reflector {
   /** What was missed meanwhile is not known; that is no trouble, if it does not happen all the time. */
   #listSoon(): void {
     this.#begin();
+    this.#isListDue = true;
     const waitMs = Math.max(0, (this.#listedMs ?? 0) + REOPEN_MS_MIN - this.#parts.clock.nowMs());
     this.#cancel = this.#parts.clock.timer(waitMs, () => void this.#list());
   }
 
-  #retry(failure: ApiFailure, again: () => void): void {
+  #retry(failure: ApiFailure, next: 'list' | 'watch'): void {
     this.#begin();
+    this.#isListDue = next === 'list';
     const { clock, random } = this.#parts;
     this.#trouble = { failure, sinceMs: this.#trouble?.sinceMs ?? clock.nowMs() };
     this.#tell();
     const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs, share: random() });
-    this.#cancel = clock.timer(waitMs, again);
+    this.#cancel = clock.timer(waitMs, () => (next === 'list' ? void this.#list() : this.#watch()));
   }
 
   #tell(): void {

@@ -12,6 +12,23 @@ export interface ResourceSelection {
   readonly apiVersion: string;
 }
 
+/** The selector as a query has it. */
+export function selected({ fieldSelector }: ResourceSelection): Record<string, string> {
+  return fieldSelector === '' ? {} : { fieldSelector };
+}
+
+/** What changes of a selection after a version, with bookmarks; the server ends it after so many seconds. */
+export function watchPath(selection: ResourceSelection, version: string, seconds: number): string {
+  const query = new URLSearchParams({
+    ...selected(selection),
+    watch: '1',
+    allowWatchBookmarks: 'true',
+    resourceVersion: version,
+    timeoutSeconds: `${seconds}`,
+  });
+  return `${selection.path}?${query}`;
+}
+
 const CORE = '/api/v1';
 const STORAGE = '/apis/storage.k8s.io/v1';
 
