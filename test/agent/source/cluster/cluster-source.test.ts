@@ -463,6 +463,29 @@ test('most pods gone at once are believed to be gone by a server that takes its 
   assert.ok(store.asked.filter((one) => one.startsWith('GET /api/v1/pods')).length <= 4);
 });
 
+test('what goes a while after most pods is asked for in time, however much else is heard of', async () => {
+  const { clock, store, transport, start, source, shown } = world();
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  for (const name of [...names, 'busy']) store.put(PODS, pod(name));
+  await start();
+  const { request } = transport;
+  transport.request = async (one) => {
+    const answered = await request(one);
+    if (one.path.startsWith('/api/v1/pods'))
+      await new Promise<void>((resolve) => clock.timer(4_000, resolve));
+    return answered;
+  };
+  for (const name of names.slice(0, 4)) store.remove(PODS, name);
+  await clock.go(3_000);
+  store.remove(PODS, 'e');
+  for (let second = 0; second < 60; second += 2) {
+    store.put(PODS, pod('busy', undefined, { labels: { second: `${second}` } }));
+    await clock.go(2_000);
+  }
+  assert.deepEqual(shown(), ['Node n1', 'Pod default/busy']);
+  assert.equal(source.current().report?.massRemoval, undefined);
+});
+
 test('a pod that is being deleted keeps what it has, until its containers have stopped', async () => {
   const { clock, store, start, shown, frozen } = world();
   const deleted = { uid: 'uid-web', deletionTimestamp: '2026-01-01T00:00:00Z' };
