@@ -68,6 +68,8 @@ class ClusterSource implements ObjectsSource {
   #lastList: { readonly listedMs: number; readonly isEmpty: boolean } | undefined;
   /** Host clock: when a list of pods was empty for the first time. */
   #emptySinceMs: number | undefined;
+  /** Host clock: before that no further list is asked for. */
+  #listAgainMs = Number.NEGATIVE_INFINITY;
   #isComplete = false;
   #cancelAgain: Cancel = () => {};
   readonly #pace: LookPace;
@@ -259,12 +261,13 @@ class ClusterSource implements ObjectsSource {
 
   #planLook(belief: PodBelief | undefined, nowMs: number): void {
     const times: number[] = belief?.againMs === undefined ? [] : [belief.againMs];
+    // By when the last one was asked for, not by this look: on a busy node there is always another look before that.
+    if (belief?.isListNeeded === true) times.push(this.#listAgainMs);
     for (const { trouble } of this.#reflections())
       if (trouble !== undefined && nowMs - trouble.sinceMs < TROUBLE_MS)
         times.push(trouble.sinceMs + TROUBLE_MS);
-    const emptyMs = this.#isComplete ? undefined : this.#emptySinceMs;
-    if (emptyMs !== undefined)
-      times.push(nowMs < emptyMs + EMPTY_AGAIN_MS ? emptyMs + EMPTY_AGAIN_MS + 1 : nowMs + LIST_AGAIN_MS);
+    const emptyAgainMs = this.#emptyAgainMs();
+    if (emptyAgainMs !== undefined) times.push(Math.max(emptyAgainMs, this.#listAgainMs));
     if (times.length === 0) return;
     const waitMs = Math.max(1, Math.min(...times) - nowMs);
     this.#cancelAgain = this.#parts.host.timer(waitMs, () => this.#again());
@@ -273,13 +276,21 @@ class ClusterSource implements ObjectsSource {
   /** The time has come for a second word on what is missing, or for a look alone. */
   #again(): void {
     const nowMs = this.#parts.host.nowMs();
-    const listedMs = this.#pods.current().listedMs ?? nowMs;
     const belief = this.#believe(nowMs);
-    const emptyMs = this.#isComplete ? undefined : this.#emptySinceMs;
-    const isEmptyDue =
-      emptyMs !== undefined && nowMs >= emptyMs + EMPTY_AGAIN_MS && listedMs < emptyMs + EMPTY_AGAIN_MS;
-    if (isEmptyDue || belief?.isListNeeded === true) this.#pods.relist();
+    const isEmptyDue = nowMs >= (this.#emptyAgainMs() ?? Number.POSITIVE_INFINITY);
+    if ((isEmptyDue || belief?.isListNeeded === true) && nowMs >= this.#listAgainMs) {
+      this.#listAgainMs = nowMs + LIST_AGAIN_MS;
+      this.#pods.relist();
+    }
     this.#look();
+  }
+
+  /** When a list is to be asked for that says once more that there are no pods; undefined: none is needed. */
+  #emptyAgainMs(): number | undefined {
+    const { listedMs } = this.#pods.current();
+    if (this.#isComplete || this.#emptySinceMs === undefined || listedMs === undefined) return undefined;
+    const againMs = this.#emptySinceMs + EMPTY_AGAIN_MS;
+    return listedMs < againMs ? againMs : undefined;
   }
 }
 

@@ -17,7 +17,7 @@ export interface PodBelief {
   readonly pods: ReadonlySet<PodUid>;
   /** Undefined unless the leaving of pods is held back because it is of most of them. */
   readonly massRemoval: MassRemoval | undefined;
-  /** When to look again, though nothing was heard. */
+  /** When to look again, though nothing was heard; undefined where a list is what is needed. */
   readonly againMs: number | undefined;
   /** Another consistent list is needed now. */
   readonly isListNeeded: boolean;
@@ -30,8 +30,6 @@ export interface PodShrinkGuard {
 /** Deletions this close together are one removal. */
 const BURST_MS = 1_000;
 const CONFIRM_MS = 10_000;
-/** Between two lists that are to confirm it. */
-const LIST_AGAIN_MS = 5_000;
 const MOST_PODS_MIN = 4;
 
 interface Leaving {
@@ -94,7 +92,7 @@ export function createPodShrinkGuard(): PodShrinkGuard {
       const [sinceMs, untilMs] = [Math.min(...times), Math.max(...times) + CONFIRM_MS];
       const massRemoval = { pods: new Set(leaving.keys()), sinceMs, untilMs };
       const isListNeeded = nowMs >= sinceMs + CONFIRM_MS;
-      const againMs = isListNeeded ? nowMs + LIST_AGAIN_MS : sinceMs + CONFIRM_MS;
+      const againMs = isListNeeded ? undefined : sinceMs + CONFIRM_MS;
       return { pods: new Set(believed), massRemoval, againMs, isListNeeded };
     },
   };
