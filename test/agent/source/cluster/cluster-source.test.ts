@@ -346,6 +346,32 @@ test('a pod that is new gets the volume as it is by now, not as a pod before it 
   );
 });
 
+test('a pod keeps its volume when a server that lags answers with the claim that had the name before', async () => {
+  const { clock, store, start, shown } = world();
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
+  const earlier = store.put(CLAIMS, claim());
+  store.put(VOLUMES, volume(uidOf(earlier)));
+  store.remove(CLAIMS, 'data');
+  const now = { ...claim(), spec: { volumeName: 'pv-2', accessModes: ['ReadWriteOnce'] } };
+  const { spec } = volume(uidOf(store.put(CLAIMS, now)));
+  store.put(VOLUMES, { ...volume(undefined), metadata: { name: 'pv-2' }, spec });
+  store.put(PODS, pod('web', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  const all = shown();
+  assert.deepEqual(all.slice(1, 4), [
+    'PersistentVolume pv-2',
+    'PersistentVolumeClaim default/data',
+    'Pod default/web',
+  ]);
+  store.instead = (method, path) =>
+    method === 'GET' && path === `${CLAIMS}/data` ? { status: 200, body: earlier } : undefined;
+  await clock.go(100_000);
+  assert.deepEqual(shown(), all);
+  store.instead = () => undefined;
+  await clock.go(100_000);
+  assert.deepEqual(shown(), all);
+});
+
 test('a binding counts when the binder has written both sides', async () => {
   const { clock, store, start, source } = world();
   const claimed = store.put(CLAIMS, claim({ annotations: {} }));

@@ -54,6 +54,22 @@ test('an older answer is not believed, until a minute of them has come', async (
   assert.ok(reads(store) <= 20, `${reads(store)} reads`);
 });
 
+test('another object of its name that was there before is not believed either, until a minute of it', async () => {
+  const { clock, store, one, put, phase } = await world();
+  const before = store.get(VOLUMES, 'pv');
+  store.remove(VOLUMES, 'pv');
+  put('made anew');
+  one.read();
+  await clock.settle();
+  assert.equal(phase(), 'made anew');
+  store.instead = () => ({ status: 200, body: before });
+  one.read();
+  await clock.go(30 * SECOND_MS);
+  assert.equal(phase(), 'made anew');
+  await clock.go(90 * SECOND_MS);
+  assert.equal(phase(), 'later');
+});
+
 test('one that nobody waits for comes to the same, by reads of its own pace', async () => {
   const { clock, store, phase, restore } = await world();
   restore();
