@@ -161,7 +161,7 @@ class PolledObject implements NamedObject {
   async readNow(): Promise<NamedAnswer> {
     const startMs = this.#parts.clock.nowMs();
     const { answer, retryAfterMs } = await this.#ask();
-    const isRefused = wentBack(answer, this.#answer) && !this.#isInsisted(startMs);
+    const isRefused = isOlder(answer, this.#answer) && !this.#isInsisted(startMs);
     if (answer.kind === 'unknown' || isRefused) this.#askLater(retryAfterMs);
     if (isRefused) return WENT_BACK;
     if (this.#isStopped) return answer;
@@ -261,15 +261,8 @@ class PolledObject implements NamedObject {
   }
 }
 
-/** A server that lags behind another one: the same object as it was before. */
+/** A server that lags behind another one: the same object as it was before, or another one that had its name then. */
 function isOlder(next: NamedAnswer, known: NamedAnswer): boolean {
-  if (next.kind !== 'present' || known.kind !== 'present') return false;
-  const [a, b] = [next.object, known.object];
-  return a.uid === b.uid && compareResourceVersions(a.resourceVersion, b.resourceVersion) < 0;
-}
-
-/** As `isOlder`, and another object of that name that was there before this one. */
-function wentBack(next: NamedAnswer, known: NamedAnswer): boolean {
   if (next.kind !== 'present' || known.kind !== 'present') return false;
   return compareResourceVersions(next.object.resourceVersion, known.object.resourceVersion) < 0;
 }
