@@ -51,7 +51,8 @@ export interface DeviceFileSystems {
   /** By blkid(8), which reads and changes nothing. `nothing` does not prove that there is nothing. */
   readDeviceContent(device: AbsolutePath): Promise<Result<DeviceContent>>;
   /**
-   * `ok`: nobody else uses the device, and every byte that could tell of something on it was read and is zero (INV-9).
+   * `ok`: nobody else uses the device, and every byte that could tell of something on it was read anew and is zero
+   * (INV-9): what the kernel has kept of an earlier look does not count.
    * `device-in-use`: a mount in any namespace, or another tool, has it; `device-content` names the first other byte.
    */
   proveBlank(device: AbsolutePath): Promise<Result<void>>;

@@ -9,6 +9,7 @@ import {
   growsMounted,
   makeCall,
   probeCall,
+  readAnewCall,
   type FileSystemType,
   type ToolCall,
 } from '../device/file-system-tools.ts';
@@ -26,6 +27,7 @@ export interface DeviceFileSystemsParts {
 type End = Omit<Failure, 'message'>;
 
 const BROKEN: End = { code: 'mount-failed', effect: 'unknown' };
+const READ_ANEW_MS = 60_000;
 const PROBE_MS = 60_000;
 const MAKE_MS = 10 * 60_000;
 const CHECK_MS = 30 * 60_000;
@@ -44,6 +46,13 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     if (!report.ok || report.value.exitCode === 0) return report.ok ? done : report;
     const end = report.value.exitCode === undefined ? BROKEN : refusal;
     return fail({ ...end, message: endOf(call[0], report.value) });
+  }
+
+  /** What another machine has written to the disk since it was read here is seen by the proof. */
+  async function proveBlank(device: AbsolutePath): Promise<Result<void>> {
+    const refusal: End = { code: 'input-output', effect: 'none', blocker: device };
+    const anew = await runWell(readAnewCall(device), READ_ANEW_MS, refusal);
+    return anew.ok ? parts.proveBlank(device) : fail({ ...anew.failure, effect: 'none' });
   }
 
   async function check(device: AbsolutePath, type: FileSystemType): Promise<Result<void>> {
@@ -69,9 +78,9 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
       const { exitCode, stdout } = report.value;
       return ok(contentIn({ exitCode, stdout, complaint: endOf('blkid', report.value) }));
     },
-    proveBlank: (device) => parts.proveBlank(device),
+    proveBlank,
     async makeFileSystem(device, type) {
-      const blank = await parts.proveBlank(device);
+      const blank = await proveBlank(device);
       return blank.ok ? runWell(makeCall(type, device), MAKE_MS) : blank;
     },
     checkFileSystem: check,

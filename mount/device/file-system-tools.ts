@@ -14,7 +14,8 @@ export type FileSystemTool =
   | 'resize2fs'
   | 'xfs_growfs'
   | 'btrfs'
-  | 'blkid';
+  | 'blkid'
+  | 'blockdev';
 
 export type ToolCall = readonly [FileSystemTool, ...string[]];
 
@@ -25,6 +26,14 @@ export function isFileSystemType(text: string): text is FileSystemType {
 /** Without any force flag: a refusal of mkfs is final (INV-9). */
 export function makeCall(type: FileSystemType, device: string): ToolCall {
   return [`mkfs.${type}`, '-q', '--', device];
+}
+
+/**
+ * Has the kernel read a device anew. While anybody has it open, what was read of it once is kept in memory, also when
+ * another machine that reaches the disk has written to it since.
+ */
+export function readAnewCall(device: string): ToolCall {
+  return ['blockdev', '--flushbufs', device];
 }
 
 /** Repairs only what is safe without asking (`-p`, INV-10). Undefined: it checks itself when it is mounted. */

@@ -94,3 +94,26 @@ for (const [what, ends, expected] of GROWTHS)
     assert.ok(!grown.ok);
     assert.equal(`${grown.failure.code} ${grown.failure.effect}`, expected);
   });
+
+test('a device is read anew right before it is proven to be blank, and without that nothing is made', async () => {
+  for (const exitCode of [0, 1]) {
+    const asked: string[] = [];
+    const systems = createDeviceFileSystems({
+      runTool: ({ tool, argv }) => {
+        asked.push([tool, ...argv].join(' '));
+        const report = { signal: undefined, deadlinePassed: false, stdout: '', stderr: '' };
+        return Promise.resolve(ok({ ...report, exitCode }));
+      },
+      proveBlank: () => {
+        asked.push('proof');
+        return Promise.resolve(done);
+      },
+      isDeviceChangeable: () => Promise.resolve(ok(true)),
+    });
+    const made = await systems.makeFileSystem(DEVICE, 'ext4');
+    const anew = `blockdev --flushbufs ${DEVICE}`;
+    assert.deepEqual(asked, exitCode === 0 ? [anew, 'proof', `mkfs.ext4 -q -- ${DEVICE}`] : [anew]);
+    const answer = made.ok ? 'ok' : `${made.failure.code} ${made.failure.effect}`;
+    assert.equal(answer, exitCode === 0 ? 'ok' : 'input-output none');
+  }
+});
