@@ -105,7 +105,13 @@ export function contentIn(report: {
       return [key, value.join('=')];
     }),
   );
+  if ([...facts.keys()].every(isOfThePlace)) return { kind: 'nothing' };
   const type = facts.get('TYPE');
   if (type !== undefined && facts.get('USAGE') === 'filesystem') return { kind: 'file-system', type };
   return { kind: 'other', what: type ?? facts.get('PTTYPE') ?? 'an unknown signature' };
+}
+
+/** What blkid(8) says of any partition, whatever is on it: what it is called, and its line in the table of its disk. */
+function isOfThePlace(key: string): boolean {
+  return key === '' || key === 'DEVNAME' || key.startsWith('PART_ENTRY_');
 }
