@@ -70,3 +70,12 @@ test('two volumes of one pod that lead to it are the same, or the second is refu
   );
   assert.match(unresolved[0]?.failure.message ?? '', /with another path/);
 });
+
+test('mount options are refused, as by the kubelet: nothing is mounted that could have them', () => {
+  for (const options of ['mountOptions: [ro, noexec]', 'mountOptions: [noatime]'])
+    assert.match(
+      refusalOf(...documents('{path: /srv/data}', options)),
+      /^spec-invalid: PersistentVolume pv-data: a hostPath is not mounted, so it cannot have mount options \(/,
+    );
+  assert.equal(refusalOf(...documents('{path: /srv/data}', 'mountOptions: []')), 'resolved');
+});
