@@ -53,13 +53,24 @@ export function resolveHostPathVolume(
   pod: Pod,
   { volume, source, readOnly }: { volume: PersistentVolume; source: HostPathSource; readOnly: boolean },
 ): Result<Resolved> {
-  const { name, volumeMode } = volume;
+  const { name, volumeMode, mountOptions } = volume;
   if (volumeMode === 'Block')
     return refuse('spec-invalid', `PersistentVolume ${name}: a hostPath is no device`);
+  // Who has written `ro` counts on it.
+  if (mountOptions.length > 0) {
+    const because = 'a hostPath is not mounted, so it cannot have mount options';
+    const message = `PersistentVolume ${name}: ${because} (${mountOptions.map(optionName).join(', ')})`;
+    return refuse('spec-invalid', `${message.slice(0, 800)}; a local volume can`);
+  }
   const resolved = resolveHostPath(sources, pod, { source, name, title: `PersistentVolume ${name}: ` });
   if (!resolved.ok) return resolved;
   const blocked = wrongNode(sources, volume);
   return ok({ ...resolved.value, readOnly, blocked });
+}
+
+/** What stands behind it may be a password. */
+function optionName(option: string): string {
+  return option.split('=', 1)[0] ?? '';
 }
 
 /** `name`: of the PersistentVolume, or of the volume in the pod. */
