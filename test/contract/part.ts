@@ -85,15 +85,18 @@ function whatIsBound(sentence: Sentence): void {
       const table = value(await host.readMountTable(target));
       const [only, ...more] = table.at(target);
       assert.deepEqual(more, []);
-      return ['ro', 'nosuid', 'noexec', 'noatime'].filter((one) => only?.options.includes(one));
+      return ['ro', 'nosuid', 'noexec', 'noatime', 'nosymfollow'].filter((one) =>
+        only?.options.includes(one),
+      );
     };
-    assert.equal(value(await bind('', { flags: ['nosuid', 'noatime'] })), 'bound');
-    assert.deepEqual(await flagsThere(), ['nosuid', 'noatime']);
+    assert.equal(value(await bind('', { flags: ['nosuid', 'noatime', 'nosymfollow'] })), 'bound');
+    assert.deepEqual(await flagsThere(), ['nosuid', 'noatime', 'nosymfollow']);
     await write(host, below(target, 'f'), 'from there');
     assert.equal(value(await bind('', { flags: ['ro', 'noexec'] })), 'bound');
-    assert.deepEqual(await flagsThere(), ['ro', 'nosuid', 'noexec', 'noatime']);
+    assert.deepEqual(await flagsThere(), ['ro', 'nosuid', 'noexec', 'noatime', 'nosymfollow']);
     assert.equal(value(await bind('', { flags: [] })), 'bound');
-    assert.deepEqual(await flagsThere(), ['ro', 'nosuid', 'noexec', 'noatime'], 'nothing is taken away');
+    const all = ['ro', 'nosuid', 'noexec', 'noatime', 'nosymfollow'];
+    assert.deepEqual(await flagsThere(), all, 'nothing is taken away');
     assert.equal(await read(host, below(volume, 'f')), 'from there');
   });
   sentence('bound once, it is not bound again, and what else is there is left alone', async (world) => {

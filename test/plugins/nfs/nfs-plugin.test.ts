@@ -73,6 +73,18 @@ test('it lies where the kubelet has it, mounted with its options; the server is 
   assert.deepEqual(host.names(layout.pods), []);
 });
 
+test('a mount that would go on in the background is made in the foreground: its end is waited for', async () => {
+  for (const mountOptions of [['bg', 'soft'], ['hard,bg,nfsvers=4.2'], ['fg', 'bg']]) {
+    const { host, plugin, call } = world({ mountOptions });
+    const { requests } = watched(host);
+    accept(await plugin().publish(call));
+    assert.deepEqual(
+      requests.flatMap(({ options }) => options),
+      [...mountOptions, 'fg'],
+    );
+  }
+});
+
 test('what is mounted there and is not of the server and path is named, and stays', async () => {
   for (const source of ['store.example:/other', 'other.example:/data', '/dev/sda1']) {
     const { host, plugin, call, target } = world();
