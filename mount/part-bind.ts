@@ -24,7 +24,16 @@ export interface PartBind {
 }
 
 /** What one mount has for itself, whatever others of the same file system have, as mountinfo calls it. */
-export const MOUNT_FLAGS = ['ro', 'nosuid', 'nodev', 'noexec', 'noatime', 'nodiratime', 'relatime'] as const;
+export const MOUNT_FLAGS = [
+  'ro',
+  'nosuid',
+  'nodev',
+  'noexec',
+  'noatime',
+  'nodiratime',
+  'relatime',
+  'nosymfollow',
+] as const;
 
 export type MountFlag = (typeof MOUNT_FLAGS)[number];
 

@@ -64,7 +64,10 @@ type NfsPlace = Parameters<typeof placeNfsMount.program>[0];
 
 function optionsOf(mountOptions: readonly string[], { publication }: PublicationCall): readonly string[] {
   const written = mountOptions.filter((one) => one !== 'rw' || !publication.readOnly);
-  return publication.readOnly && !written.includes('ro') ? [...written, 'ro'] : written;
+  const isWritable = !publication.readOnly || written.includes('ro');
+  // mount.nfs(8) would say done and go on trying unseen, beside the next try of ours. The last of the two words counts.
+  const isUnseen = written.some((one) => one.split(',').includes('bg'));
+  return [...written, ...(isWritable ? [] : ['ro']), ...(isUnseen ? ['fg'] : [])];
 }
 
 /** What is mounted there, as its server says; asked in a broker of its own, and given up when the server is silent. */

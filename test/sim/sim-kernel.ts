@@ -74,7 +74,7 @@ const ROOT = '/' as AbsolutePath;
 const TWIN_ID = 1_000_000;
 
 /** What a mount has for itself, besides `ro`. */
-const OF_ONE_MOUNT = ['nosuid', 'nodev', 'noexec', 'noatime'] as const;
+const OF_ONE_MOUNT = ['nosuid', 'nodev', 'noexec', 'noatime', 'nosymfollow'] as const;
 
 export class SimKernel {
   readonly #random: Random;
