@@ -90,6 +90,21 @@ test('when the broker dies, its call settles when the tool has ended, and others
   assert.deepEqual(verdict(await orphan), ['broker-lost', 'unknown']);
 });
 
+test('a broker that is gone is not named while a tool of it runs on: anybody may have its number', async (t) => {
+  const tools = toolBroker(t);
+  await tools.run(run('true'));
+  const [pid = 0] = tools.pids();
+  const reason = below(scratchDirectory(t), 'reason-to-run');
+  writeFileSync(reason, '');
+  const orphan = tools.run(run('sh', '-c', `while [ -e ${reason} ]; do sleep 0.05; done`));
+  await tools.run(run('true'));
+  signalProcess(pid, 'SIGKILL');
+  await until(`${pid} is gone`, () => !existsSync(`/proc/${pid}`));
+  assert.deepEqual(tools.pids(), []);
+  unlinkSync(reason);
+  assert.deepEqual(verdict(await orphan), ['broker-lost', 'unknown']);
+});
+
 test('a broker that cannot start is told to the caller, with no effect', async (t) => {
   const tools = toolBroker(t, { command: ['/nonexistent/node'] });
   assert.deepEqual(verdict(await tools.run(run('true'))), ['broker-lost', 'none']);
