@@ -19,7 +19,7 @@ export class BrokerMembers<Member extends { readonly broker: BrokerProcess }> {
     return this.#isClosing;
   }
 
-  /** Tests and the status ask for them. */
+  /** Who looks for holders passes over them, so none of them may be the number of somebody else by now. */
   pids(): readonly number[] {
     return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
   }

@@ -23,7 +23,7 @@ export interface BrokerPool {
   answers(): Promise<Result<void>>;
   /** Killed brokers that have not ended: they sit in the kernel, and so do their calls. */
   abandoned(): number;
-  /** Pids of all brokers that have not ended, for tests and status. */
+  /** Pids of all brokers that are there: of one whose process is gone none, though its call is not settled. */
   pids(): readonly number[];
   /** Takes no more calls, lets the brokers end, kills those that do not within a second. Settles soon in any case. */
   close(): Promise<void>;

@@ -44,7 +44,7 @@ export interface BrokerEvents {
 }
 
 export interface BrokerProcess {
-  /** Undefined when it could not be started. */
+  /** Undefined when it could not be started, and when the process is gone: anybody may have the number by then. */
   readonly pid: number | undefined;
   send(message: ToBroker): void;
   /** SIGKILL; onEnded comes when the kernel lets go of it, which for uninterruptible sleep may be never. */
@@ -96,7 +96,9 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   const said = (stdio?.[2] ?? null) as Socket | null;
   if (said !== null && start.onLastWords !== undefined) keepLastWords(said, start.onLastWords);
   const broker: BrokerProcess = {
-    pid: child.pid,
+    get pid() {
+      return child.exitCode === null && child.signalCode === null ? child.pid : undefined;
+    },
     send: (message) => {
       // An error here is an end: onEnded settles what was sent.
       if (child.connected) child.send(message, () => {});

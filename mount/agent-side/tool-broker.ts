@@ -16,7 +16,7 @@ export interface ToolBroker {
   runFirst(request: ToolRequest): Promise<ToolAnswer>;
   /** Tools that were killed at their deadline and have not ended: they sit in the kernel. */
   abandoned(): number;
-  /** Pids of the brokers that have not ended. */
+  /** Pids of the brokers that are there: of one whose process is gone none, though tools of it run on. */
   pids(): readonly number[];
   /** Takes no more requests and lets the broker end when its tools have. Waits at most a second for that. */
   close(): Promise<void>;
