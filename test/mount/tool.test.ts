@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { runTool, type ToolReport, type ToolRequest } from '../../mount/tool.ts';
 import { scratchDirectory } from './scratch.ts';
 import { until } from '../until.ts';
+import { withDescriptors } from './with-descriptors.ts';
 import { signalProcess } from '../signal.ts';
 
 async function report(request: Partial<ToolRequest> & { tool: string }): Promise<ToolReport> {
@@ -117,4 +118,22 @@ test('many tools at a time each get their own answer', async () => {
     seen.map(({ exitCode, stdout }) => [exitCode, stdout]),
     seen.map((_, n) => [n, `${n}\n`]),
   );
+});
+
+test('a tool for which there are too few descriptors is not started, and none of them is lost', async () => {
+  const open = (): number => readdirSync('/proc/self/fd').length;
+  await report({ tool: 'true', input: '' });
+  const before = open();
+  for (const request of [{}, { input: 'x' }, { inputFile: 'x' }]) {
+    for (let left = 0; left <= 8; left += 1) {
+      const result = await withDescriptors(left, () =>
+        runTool({ tool: 'true', argv: [], deadlineMs: 10_000, ...request }),
+      );
+      if (left === 0) assert.ok(!result.ok);
+      if (!result.ok)
+        assert.deepEqual([result.failure.code, result.failure.effect], ['input-output', 'none']);
+      if (!result.ok) assert.match(result.failure.message, /: EMFILE$/);
+    }
+  }
+  await until('all descriptors are closed', () => open() === before);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ChildProcess, execFileSync } from 'node:child_process';
-import { closeSync, openSync, symlinkSync } from 'node:fs';
+import { ChildProcess } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
@@ -8,6 +8,7 @@ import { type BrokerProcess, startBroker } from '../../../mount/agent-side/broke
 import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
 import { scratchDirectory } from '../scratch.ts';
+import { withDescriptors } from '../with-descriptors.ts';
 
 /** What happened to a broker that could not be started. */
 async function beginning(command: readonly string[]): Promise<readonly string[]> {
@@ -36,32 +37,6 @@ async function beginning(command: readonly string[]): Promise<readonly string[]>
 
 const NEVER_STARTED = ['death', 'ended undefined'];
 
-/** With no descriptor left to the whole process. */
-async function withoutDescriptors<T>(act: () => Promise<T>): Promise<T> {
-  const limit = (soft: string): void => {
-    execFileSync('prlimit', [`--pid=${process.pid}`, `--nofile=${soft}:`]);
-  };
-  const before = execFileSync('prlimit', [
-    `--pid=${process.pid}`,
-    '--nofile',
-    '--output=SOFT',
-    '--noheadings',
-  ]);
-  limit('256');
-  const taken: number[] = [];
-  try {
-    for (;;) taken.push(openSync('/dev/null', 'r'));
-  } catch {
-    // There is none left.
-  }
-  try {
-    return await act();
-  } finally {
-    for (const descriptor of taken) closeSync(descriptor);
-    limit(before.toString().trim());
-  }
-}
-
 /**
  * Nobody is to be killed where nothing was started. Node.js takes what lies in its memory for the id of such a child,
  * and each third time that was 0: a signal would end the tests and the gate around them. So none is really sent here.
@@ -73,7 +48,7 @@ function withoutSignals(t: TestContext): { readonly sent: () => number } {
 
 test('a broker for which there is no descriptor ends at once, and nothing else does', async (t) => {
   const signals = withoutSignals(t);
-  assert.deepEqual(await withoutDescriptors(() => beginning([process.execPath, 'broker'])), NEVER_STARTED);
+  assert.deepEqual(await withDescriptors(0, () => beginning([process.execPath, 'broker'])), NEVER_STARTED);
   assert.equal(signals.sent(), 0);
 });
 
