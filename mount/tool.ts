@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 import { failErrno } from './errno.ts';
-import { assert, fail, ok, type Result } from './failure.ts';
+import { assert, done, fail, ok, type Result } from './failure.ts';
 import { findTool, TOOL_DIRECTORIES } from './path-tool.ts';
 import { printable } from './text/printable.ts';
 
@@ -57,6 +57,8 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
       effect: 'none',
     });
   }
+  const spare = refuseWithoutDescriptors(file);
+  if (!spare.ok) return spare;
   const input = request.inputFile === undefined ? undefined : makeUnnamedFile(request.inputFile);
   if (input?.ok === false) return input;
   const child = start(file, request, input?.value);
@@ -94,6 +96,25 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
     stdout: stdout(),
     stderr: stderr(),
   });
+}
+
+/** A start takes so many at most: a file without a name, three pipes, and one more that tells how it went. */
+const DESCRIPTORS_MIN = 9;
+
+/**
+ * Too few are an answer here. Node.js makes a child without streams of them, and loses the pipes that it had made. On
+ * that child execa breaks, and its error, for which nobody listens, would end this process with all the tools it runs.
+ */
+function refuseWithoutDescriptors(file: string): Result<void> {
+  const spare: number[] = [];
+  try {
+    while (spare.length < DESCRIPTORS_MIN) spare.push(openSync('/dev/null', constants.O_RDONLY));
+    return done;
+  } catch (error) {
+    return failErrno(error, `cannot start ${file}`, 'none');
+  } finally {
+    for (const descriptor of spare) closeSync(descriptor);
+  }
 }
 
 /** Its type is execa's own, which no name of execa's says as well. */
