@@ -5,7 +5,6 @@ import { done, fail, type FailureCode, type Result } from '../../failure.ts';
 import { findTool } from '../../path-tool.ts';
 import { printable } from '../../text/printable.ts';
 
-/** The broker's own deadline is longer. */
 const TOOL_MS_MAX = 20_000;
 const WORDS_BYTES_MAX = 256;
 
@@ -22,12 +21,15 @@ export interface ShortTool {
   /** What it has as its descriptors from 3 on, and nothing else but the standard ones. */
   readonly open: readonly number[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** Counted from its start; 20 s unless said otherwise. The broker's own deadline is longer. */
+  readonly deadlineMs?: number;
   /** The code of a failure of its own. */
   readonly failed: FailureCode;
 }
 
 /** What it said is a hint: the caller looks. Effect `unknown` of all that fails but `tool-missing`. */
-export function runShortTool({ tool, argv, open, environment, failed }: ShortTool): Result<void> {
+export function runShortTool(request: ShortTool): Result<void> {
+  const { tool, argv, open, environment, deadlineMs = TOOL_MS_MAX, failed } = request;
   const file = findTool(tool);
   if (file === undefined)
     return fail({ code: 'tool-missing', message: `${tool} is missing`, effect: 'none' });
@@ -35,7 +37,7 @@ export function runShortTool({ tool, argv, open, environment, failed }: ShortToo
     cwd: '/',
     env: { LC_ALL: 'C', ...environment },
     stdio: ['ignore', 'ignore', 'pipe', ...open, ...held],
-    timeout: TOOL_MS_MAX,
+    timeout: deadlineMs,
     killSignal: 'SIGKILL',
   });
   if (error !== undefined) return failErrno(error, `start ${tool}`, 'unknown');
