@@ -1,6 +1,6 @@
 /** System tools that a path broker waits for: such as ask no file system anything, and are about what it has open. */
 import { spawnSync } from 'node:child_process';
-import { failErrno } from '../../errno.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
 import { done, fail, type FailureCode, type Result } from '../../failure.ts';
 import { findTool } from '../../path-tool.ts';
 import { printable } from '../../text/printable.ts';
@@ -40,9 +40,12 @@ export function runShortTool(request: ShortTool): Result<void> {
     timeout: deadlineMs,
     killSignal: 'SIGKILL',
   });
-  if (error !== undefined) return failErrno(error, `start ${tool}`, 'unknown');
-  if (status === 0) return done;
+  // Node.js has an error for its own deadline as well as for a tool that never ran, and none for what others end.
+  const isLate = error !== undefined && errnoOf(error) === 'ETIMEDOUT';
+  if (error !== undefined && !isLate) return failErrno(error, `start ${tool}`, 'unknown');
+  if (status === 0 && !isLate) return done;
   const words = printable(String(stderr).replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
   const message = `${tool} ${signal ?? `exit ${status}`}: ${words}`;
-  return fail({ code: signal === null ? failed : 'deadline-passed', message, effect: 'unknown' });
+  const ended = signal === null ? failed : 'input-output';
+  return fail({ code: isLate ? 'deadline-passed' : ended, message, effect: 'unknown' });
 }
