@@ -231,7 +231,7 @@ test('a plugin that finds the staged mount gone makes us look at once, not at th
   assert.equal(more?.presence.kind, 'present');
 });
 
-test('a stage whose mount is gone is repeated, and its attachment is not doubted', async () => {
+test('a stage whose mount is gone is undone and repeated, and its attachment is not doubted', async () => {
   const { host, plugins, reconciler } = createBench();
   plugins.needs = { attach: true, stage: true, expand: false };
   plugins.fault = (kind) =>
@@ -240,7 +240,13 @@ test('a stage whose mount is gone is repeated, and its attachment is not doubted
       : undefined;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await host.advance(2_000);
-  assert.deepEqual(plugins.calls, ['attach data', 'stage data', 'stage data', 'publish web/pv-data']);
+  assert.deepEqual(plugins.calls, [
+    'attach data',
+    'stage data',
+    'unstage data',
+    'stage data',
+    'publish web/pv-data',
+  ]);
 });
 
 for (const lifecycle of ['Ephemeral', 'Persistent'] as const) {

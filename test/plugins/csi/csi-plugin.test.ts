@@ -291,6 +291,20 @@ test('DR-12: a stage that says OK where a mount has just gone away is not staged
   assert.notEqual(accept(await made.plugin.stage(call())).stagedMount, undefined);
 });
 
+test('DR-12: what a stage has missed is missed until it is there, also after an unstage', async () => {
+  const gone = { code: 'staged-not-mounted', effect: 'unknown' };
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  made.host.mounts.clear();
+  made.plan.lies = true;
+  assert.deepEqual(refuse(await made.plugin.stage(call({ facts: { ...STAGED, stagedMount } }))), gone);
+  // Down, nothing is known any more of the mount that there was, and a pod would write to the node's own disk.
+  accept(await made.plugin.unstage(call({ facts: { ...STAGED, stagedMount } })));
+  assert.deepEqual(refuse(await made.plugin.stage(call())), gone);
+  made.plan.lies = false;
+  assert.notEqual(accept(await made.plugin.stage(call())).stagedMount, undefined);
+});
+
 test('DR-03: a publish that says OK and mounted nothing is not published, perhaps', async () => {
   const made = await world({ lies: true });
   assert.deepEqual(refuse(await made.plugin.publish(call())), {

@@ -351,6 +351,69 @@ test('A-056: it is not undone under a pod that has it', async () => {
   assert.equal(reconciler.obstacles()[0]?.code, 'driver-conflict');
 });
 
+const missed: Failure = { code: 'staged-not-mounted', message: 'said OK, is gone', effect: 'unknown' };
+
+/** Its driver says OK to a stage from its books, and mounts nothing before it was asked to unstage. */
+function bookedBench() {
+  const bench = createBench();
+  const { plugins } = bench;
+  plugins.fault = (kind) =>
+    kind === 'stage' && !plugins.calls.includes('unstage data') ? missed : undefined;
+  return bench;
+}
+
+test('DR-12: what a driver says it has staged, and is not mounted, is unstaged and staged anew', async () => {
+  const { host, plugins, reconciler } = bookedBench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(10_000);
+  assert.deepEqual(plugins.calls, ['stage data', 'unstage data', 'stage data', 'publish web/pv-data']);
+});
+
+test('DR-12: a driver that never mounts it is asked as seldom as one that fails, and the reason is told', async () => {
+  const { host, plugins, reconciler } = createBench();
+  plugins.fault = (kind) => (kind === 'stage' ? missed : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  for (const why of reconciler.obstacles()) assert.equal(why.code, 'staged-not-mounted');
+  await host.advance(60_000);
+  const stages = plugins.calls.filter((call) => call === 'stage data').length;
+  assert.ok(stages > 3 && stages < 20, `${stages} stages in a minute`);
+  const [why] = reconciler.obstacles();
+  assert.deepEqual([why?.code, why?.kind], ['staged-not-mounted', 'waiting-retry']);
+  plugins.calls.length = 0;
+  reconciler.setDesired(wish([]));
+  await host.advance(60_000);
+  assert.ok(plugins.calls.every((call) => call === 'unstage data'));
+  assert.deepEqual([...plugins.world], []);
+});
+
+test('DR-12: a pod with the volume keeps it while its stage is looked for; without one it is unstaged', async () => {
+  const { host, plugins, reconciler } = bookedBench();
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.calls.length = 0;
+  plugins.fault = (kind, subject) => {
+    if (kind === 'stage') return missed;
+    return kind === 'publish' && subject.startsWith('more') ? { ...missed, effect: 'none' } : undefined;
+  };
+  reconciler.setDesired(wish([wanted('data', ['more', 'web'])]));
+  await host.advance(30_000);
+  assert.ok(plugins.calls.every((call) => !call.startsWith('un')));
+  assert.ok(plugins.world.has('web/pv-data'));
+  plugins.calls.length = 0;
+  reconciler.setDesired(wish([]));
+  await host.advance(10_000);
+  assert.deepEqual(plugins.calls, ['unpublish web/pv-data', 'unstage data']);
+});
+
+test('DR-12: nothing is unstaged for that while a source cannot be listed: it is staged again', async () => {
+  const { host, plugins, reconciler } = bookedBench();
+  reconciler.setDesired(wish([wanted('data', ['web'])], { complete: false }));
+  await host.advance(10_000);
+  assert.deepEqual(new Set(plugins.calls), new Set(['stage data']));
+});
+
 test('of a volume found on disk the wish tells the rest, but not whether it is files or a device', async () => {
   const found = {
     ...actual('data', { staged: 'unsure' }),
