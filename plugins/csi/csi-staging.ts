@@ -21,9 +21,13 @@ export async function stage(csi: CsiSurroundings, call: VolumeCall) {
     sharing: 'alone',
   });
   if (!staged.ok) return refused(prepared.value, staged.failure);
-  const wasMounted = prepared.value.mountedBefore || call.facts.stagedMount !== undefined;
+  const isExpected = call.facts.stagedMount !== undefined || stagedMount.isMissed(spec.id);
+  const wasMounted = prepared.value.mountedBefore || isExpected;
   const mount = await stagedMountAt(host, { path: place.path, spec, wasMounted });
-  if (!mount.ok) return mount;
+  if (!mount.ok) {
+    if (mount.failure.code === 'staged-not-mounted') stagedMount.noteMissed(spec.id);
+    return mount;
+  }
   const wasThere = prepared.value.mountedBefore;
   const serving = stagedMount.isMade(call, place.path, { mount: mount.value, wasThere });
   return serving.ok ? ok({ stagedMount: mount.value }) : serving;

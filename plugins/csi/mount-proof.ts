@@ -10,7 +10,8 @@ import type { CsiVolumeSpec } from '../volume.ts';
  * The mount at a staging path. None is legal where there never was one: some drivers stage without mounting, and some
  * do so for a part of their volumes. `wasMounted`: something was mounted there before the call, or when the volume was
  * staged the last time in this boot. Then none is not the driver's way: an unstage that was given up took effect just
- * now, or nothing was done, and a pod would write to the node's own disk. `staged-not-mounted`: it is staged again.
+ * now, or the driver went by its own books, and a pod would write to the node's own disk. `staged-not-mounted`: it is
+ * unstaged where no pod has it, and staged again.
  */
 export async function stagedMountAt(
   host: Pick<Host, 'lookUpMount'>,

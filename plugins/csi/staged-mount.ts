@@ -9,6 +9,12 @@ import { type CsiVolumeSpec, isBlock, type VolumeId } from '../volume.ts';
 const FRESH_MS = 1_000;
 
 export interface StagedMount {
+  /**
+   * After the driver's OK nothing was mounted where a mount was expected, and none was made since: one is expected
+   * whatever is taken down meanwhile. Else a driver that only ever says OK would be believed after its unstage.
+   */
+  noteMissed(volume: VolumeId): void;
+  isMissed(volume: VolumeId): boolean;
   /** After the driver's OK, of what is there: `file-system-dead` when it is read-only, and was not made so. */
   isMade(call: VolumeCall, staging: AbsolutePath, made: Made): Result<void>;
   /** The looks of one publish. */
@@ -35,6 +41,7 @@ export function createStagedMount(
   host: Pick<Host, 'lookUpMount' | 'probeFileSystem' | 'nowMs'>,
 ): StagedMount {
   const stagedAtMs = new Map<VolumeId, number>();
+  const missed = new Set<VolumeId>();
 
   const isFresh = (atMs: number | undefined): boolean =>
     atMs !== undefined && host.nowMs() - atMs <= FRESH_MS;
@@ -66,7 +73,10 @@ export function createStagedMount(
   }
 
   return {
+    noteMissed: (volume) => void missed.add(volume),
+    isMissed: (volume) => missed.has(volume),
     isMade({ spec, facts }, staging, { mount, wasThere }) {
+      if (mount !== undefined) missed.delete(spec.id);
       if (mount === undefined || isBlock(spec)) return ok(undefined);
       const before = facts.stagedMount;
       const isNew = !wasThere && before === undefined;

@@ -71,6 +71,17 @@ function isConflicting(...presences: readonly Presence[]): boolean {
   });
 }
 
+/**
+ * Its driver says OK from its own books to a stage of which the kernel shows nothing, and would say so again: what is
+ * in the books goes first (D-52). Where that may not go now, it is staged again, which a driver started anew may mend.
+ */
+function whyStageIsMissed({ staged }: ActualVolume, { mayRenew }: Today): Failure | undefined {
+  if (!mayRenew || staged.kind !== 'unsure' || typeof staged.because === 'string') return undefined;
+  const { code, effect } = staged.because;
+  // With no effect it was seen before the driver was asked.
+  return code === 'staged-not-mounted' && effect === 'unknown' ? staged.because : undefined;
+}
+
 /** The place of the volume that is to be published again; of a shared one it keeps what was told of it. */
 export function placeToClimbBy(
   volume: VolumeSpec,
@@ -121,8 +132,9 @@ function whatIsOtherwise(
 }
 
 /**
- * It stands otherwise than it is wanted, and no pod has it, nor may have it: it goes, and is set up as it is wanted. So
- * a wish that is mended mends a volume that could not be set up. As well when it is dead, and no pod surely has it.
+ * It stands otherwise than it is wanted, or only in its driver's books, and no pod has it, nor may have it: it goes,
+ * and is set up as it is wanted. So a wish that is mended mends a volume that could not be set up. As well when it is
+ * dead, and no pod surely has it.
  */
 export function needsRestage(
   desired: DesiredVolume | undefined,
@@ -133,7 +145,7 @@ export function needsRestage(
   if (isStageDead(known)) return isFreeToRenew(known);
   return (
     [...known.publications.values()].every(({ untold }) => untold === true) &&
-    whatIsOtherwise(desired, known, today).length > 0
+    (whyStageIsMissed(known, today) !== undefined || whatIsOtherwise(desired, known, today).length > 0)
   );
 }
 
@@ -191,16 +203,20 @@ export function restageFailure(
   today: Today,
   held: Wait | undefined,
 ): Failure {
-  const what = whatIsOtherwise(desired, known, today).join(', ');
-  const failure = deadStageFailure(known, key) ?? {
-    code: 'volume-in-use',
-    message: `the volume was set up with another ${what}, and no pod has it: it is taken down first`,
-    effect: 'none',
-  };
+  const failure = deadStageFailure(known, key) ?? renewalFailure(desired, known, today);
   if (held === undefined) return failure;
   const place = held.publication === undefined ? undefined : known.publications.get(held.publication);
   const because = waitMessage(held, place === undefined ? 'its pod' : podName(place.spec));
   return bounded({ ...failure, message: `${failure.message}, which is held back: ${because}` });
+}
+
+function renewalFailure(desired: DesiredVolume, known: ActualVolume, today: Today): Failure {
+  const missed = whyStageIsMissed(known, today);
+  if (missed !== undefined)
+    return { ...missed, message: `${missed.message}; no pod has it: it is taken down first` };
+  const what = whatIsOtherwise(desired, known, today).join(', ');
+  const message = `the volume was set up with another ${what}, and no pod has it: it is taken down first`;
+  return { code: 'volume-in-use', message, effect: 'none' };
 }
 
 /** The fields that stay as they are; nothing is known of a volume found on disk but where it is. */
