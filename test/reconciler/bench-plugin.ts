@@ -17,6 +17,8 @@ export interface MadeCall {
   readonly publication: PublicationSpec | undefined;
   /** The node id that an attach or a detach would name. */
   readonly node: string | undefined;
+  /** A driver would be told where the volume is staged. */
+  readonly isStageNamed: boolean;
   /** The group that a driver would be told. */
   readonly gid: number | undefined;
 }
@@ -56,6 +58,7 @@ export function createBenchPlugin(): BenchPlugin {
       spec: call.spec,
       publication: call.publication,
       node: call.facts.attachedNode,
+      isStageNamed: call.facts.needs.stage,
       gid: call.fsGroup?.gid,
     });
     if (bench.gate !== undefined) await bench.gate;

@@ -382,6 +382,29 @@ test('a volume whose wanted size grows is expanded once, and what it has is writ
   assert.equal(record.value.sizeBytes, '20');
 });
 
+test('A-069, DR-16: what was published without a stage is grown without one, whatever its driver can do', async () => {
+  const { host, plugins, reconciler } = createBench();
+  plugins.needs = { ...GROWS, stage: false };
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 10)]));
+  await settled();
+  plugins.needs = GROWS;
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 20)]));
+  await host.advance(1_000);
+  const named = plugins.made.flatMap(({ kind, isStageNamed }) => (kind === 'expand' ? [isStageNamed] : []));
+  assert.deepEqual(named, [false], 'never staged, it has no path where it is staged');
+  assert.equal(reconciler.actual().get(csi('data').id)?.needs.stage, false, 'nothing was staged');
+  // The next pod has it staged, and from then on the path is one.
+  reconciler.setDesired(wish([wantedOfSize('data', ['more', 'web'], 20)]));
+  await host.advance(1_000);
+  reconciler.setDesired(wish([wantedOfSize('data', ['more', 'web'], 30)]));
+  await host.advance(1_000);
+  const next = plugins.made.findLast(({ kind }) => kind === 'expand');
+  assert.deepEqual(
+    [next?.isStageNamed, reconciler.actual().get(csi('data').id)?.sizeBytes],
+    [true, bytes(30)],
+  );
+});
+
 test('A-071: an expansion refused as in use is asked again only after unpublish, not by time or size', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) =>
