@@ -121,7 +121,10 @@ async function expand(
   const published = [...context.volume.publications.values()];
   const place = published.find(({ presence }) => presence.kind === 'present');
   const fsGroup = place === undefined ? call.fsGroup : place.spec.fsGroup;
-  const asked = { ...call, fsGroup, publication: place?.spec, mount: place?.mount, toBytes };
+  // A driver that came back able to stage is named no path where the volume was never staged.
+  const stage = call.facts.needs.stage && context.volume.staged.kind !== 'absent';
+  const facts = { ...call.facts, needs: { ...call.facts.needs, stage } };
+  const asked = { ...call, facts, fsGroup, publication: place?.spec, mount: place?.mount, toBytes };
   const outcome = outcomeOf(await plugin.expand(asked), ({ sizeBytes }) => ({
     // A driver that says nothing, or less, has done what it was asked.
     sizeBytes: isMoreThan(sizeBytes, toBytes) ? sizeBytes : toBytes,

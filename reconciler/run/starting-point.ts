@@ -40,7 +40,7 @@ export function startingPoint(
     return { ...onTheGround(spec, needs), ...asked, attachmentUid: uidNow };
   const attachmentUid = isOnTheGround(known) ? uidNow : (known.attachmentUid ?? uidNow);
   const tombstones = pinnedTombstones(known, spec);
-  const both = bothNeeds(known.needs, needs);
+  const both = bothNeeds(known.needs, operation.kind === 'expand' ? rungless(needs) : needs);
   if (isOnTheGround(known) && known.quarantine === undefined)
     return {
       ...onTheGround(spec, both),
@@ -52,4 +52,9 @@ export function startingPoint(
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */
 function bothNeeds(a: Needs, b: Needs): Needs {
   return { attach: a.attach || b.attach, stage: a.stage || b.stage, expand: b.expand };
+}
+
+/** A growth climbs no rung: what the driver can do besides is not done by it, and has not to be undone. */
+function rungless({ expand }: Needs): Needs {
+  return { attach: false, stage: false, expand };
 }
