@@ -535,3 +535,24 @@ test('a word of release is taken of a pod that is not wanted any more, and of no
   assert.equal((await raw('/v1/pods/old/release')).status, 405);
   assert.equal(told.length, 2);
 });
+
+test('a word of release by uid is taken while another pod of its name is wanted, by the name it is not', async () => {
+  const told: string[] = [];
+  await listening({
+    status(revision) {
+      const status = statusOf(richFacts(), LAYOUT, revision);
+      const old = status.pods.find(({ name }) => name === 'old');
+      assert.ok(old);
+      return { ...status, pods: [...status.pods, { ...old, uid: 'next', wanted: true }] };
+    },
+    releases: { released: () => {}, forceRelease: (uid) => told.push(uid) },
+  });
+  const headers = { 'content-type': 'application/json' };
+  const force = (pod: string) =>
+    raw(`/v1/pods/${encodeURIComponent(pod)}/release`, { method: 'POST', headers }, '{"force":true}');
+  const { body } = await raw('/v1/status');
+  const [old] = (body as StatusDocument).pods.filter(({ name }) => name === 'old');
+  assert.ok(old);
+  assert.equal(codeOf(await force(`${old.namespace}/old`)), 'subject-ambiguous');
+  assert.deepEqual([(await force(old.uid)).status, told], [200, [old.uid]]);
+});

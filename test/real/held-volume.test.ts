@@ -79,7 +79,7 @@ test(
         told.stdout,
         new RegExp(`volume data .*pid ${container.pid} \\(sleep\\) has it at ${inside}/data `),
       );
-      assert.match(told.stdout, /mooring release default\/web --force/);
+      assert.match(told.stdout, /mooring release web-1 --force/);
       await node.killAgent();
       await node.startAgent();
       await node.until('it to be named by the next agent', (status) =>

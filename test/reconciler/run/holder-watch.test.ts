@@ -130,6 +130,20 @@ test('when the whole pod is not wanted any more, the way out is told within seco
   assert.match(reason()?.message ?? '', /mooring release \S+ --force/);
 });
 
+test('the way out that is told means this pod alone, also while another one of its name is wanted', async () => {
+  const { host, reconciler, say, drop, reason } = await standing('data');
+  say(ok([RUNS]));
+  await drop();
+  // By namespace and name it is refused from now on: that can mean both.
+  const next = wanted('other', ['again']);
+  const named = [...next.publications].map(
+    ([key, one]) => [key, { ...one, spec: { ...one.spec, pod: { ...one.spec.pod, name: 'web' } } }] as const,
+  );
+  reconciler.setDesired(wish([{ ...next, publications: new Map(named) }]));
+  await host.advance(2_000);
+  assert.match(reason()?.message ?? '', /or for "mooring release web --force"$/);
+});
+
 test('what is mounted and nobody explains is held as well: a record may be lost while containers run', async () => {
   const layout = createLayout(root);
   const place = reconstructedPublication('web' as PodUid, 'data');
