@@ -9,13 +9,7 @@ import type { AbsolutePath, Cancel, Host } from '../../mount/host.ts';
 import { isDevice, isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
-import {
-  podOf,
-  type PodReference,
-  type PodUid,
-  type PublicationKey,
-  type VolumeId,
-} from '../../plugins/volume.ts';
+import { podOf, type PodUid, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
 import type { BeliefView } from '../model/belief.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
 import { type DesiredState, isPodWanted } from '../model/desired-state.ts';
@@ -68,7 +62,7 @@ const BLOCKER_LENGTH_MAX = 512;
 interface Place {
   readonly volume: VolumeId;
   readonly key: PublicationKey;
-  readonly pod: PodReference;
+  readonly pod: PodUid;
   readonly path: AbsolutePath;
 }
 
@@ -125,7 +119,7 @@ class Watch implements HolderWatch {
     // In quarantine another node may have it by now: it comes down, whoever loses it.
     if (volume === undefined || volume.quarantine !== undefined) return undefined;
     const place = this.#placeOf(volume, operation.publication);
-    return place === undefined || this.#forced.has(place.pod.uid) ? undefined : this.#why(place);
+    return place === undefined || this.#forced.has(place.pod) ? undefined : this.#why(place);
   }
 
   ended(operation: Operation): void {
@@ -133,7 +127,7 @@ class Watch implements HolderWatch {
   }
 
   released(pod: PodUid): void {
-    for (const { volume, path } of this.#unwanted().filter((one) => one.pod.uid === pod)) {
+    for (const { volume, path } of this.#unwanted().filter((one) => one.pod === pod)) {
       this.#answers.delete(path);
       this.#parts.onChanged(volume);
     }
@@ -217,12 +211,12 @@ class Watch implements HolderWatch {
     const sinceMs = this.#copiedSinceMs.get(path) ?? nowMs;
     if (isCopied) this.#copiedSinceMs.set(path, sinceMs);
     if (isCopied && nowMs - sinceMs >= COPY_HOLD_MS) return undefined;
-    const name = pod.name === '' ? pod.uid : `${pod.namespace}/${pod.name}`;
     const bound = isCopied ? `, at most ${COPY_HOLD_MS / 1_000} s` : '';
-    const message = this.#isWanted(pod.uid)
+    // By its uid: who is replaced leaves a name that can mean his successor, and is refused.
+    const message = this.#isWanted(pod)
       ? `${this.#whyItGoes(place)}, and somebody still has it: it stays until he has ended${bound}`
       : `the pod is not wanted any more, and somebody still has the volume: it stays until he has ended${bound}, ` +
-        `or for "mooring release ${name} --force"`;
+        `or for "mooring release ${pod} --force"`;
     const blocker = all.map(holderText).join(', ').slice(0, BLOCKER_LENGTH_MAX);
     return { code: 'volume-held', message, effect: 'none', blocker };
   }
@@ -288,7 +282,7 @@ class Watch implements HolderWatch {
     const isOwn = traitsOf(spec).isInPlace === true && !isOrphan(spec);
     if (publication === undefined || isOwn || isDevice(spec)) return undefined;
     const path = this.#parts.layout.mountPoint(spec, publication);
-    return { volume: spec.id, key, pod: { ...publication.pod, uid: podOf(key) }, path };
+    return { volume: spec.id, key, pod: podOf(key), path };
   }
 }
 
