@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FAILURE_RETRY, ok, type Result } from '../../../mount/failure.ts';
+import { done, FAILURE_RETRY, fail, ok, type Result } from '../../../mount/failure.ts';
 import {
   ControllerPublishVolumeRequest,
   NodePublishVolumeRequest,
@@ -241,6 +241,58 @@ test('A-039, DR-16: teardown goes by what was done at setup, not by what the dri
   assert.deepEqual(made.host.called, ['NodeUnpublishVolume', 'NodeUnstageVolume']);
   accept(await made.plugin.unstage(call({ facts: UNSTAGED })));
   assert.equal(made.host.called.length, 2, 'what was not staged is not unstaged (KV-C2)');
+});
+
+/** Staged, and its driver came back without STAGE_UNSTAGE_VOLUME; what is unmounted by us is noted. */
+async function comesBackWithoutStaging() {
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  assert.ok(stagedMount);
+  made.plan.nodeCapabilities = [];
+  await introduce(made);
+  made.plan.before = refusing('NodeUnstageVolume', 12);
+  const unmounted: string[] = [];
+  made.host.unmount = async (path) => {
+    unmounted.push(path);
+    made.host.mounts.delete(path);
+    return done;
+  };
+  const unstage = () => made.plugin.unstage(call({ facts: { ...STAGED, stagedMount } }));
+  return { made, stagedMount, unmounted, unstage };
+}
+
+test('DR-16: what its driver has staged and cannot unstage any more is unmounted for it', async () => {
+  const { made, unmounted, unstage } = await comesBackWithoutStaging();
+  accept(await unstage());
+  assert.deepEqual(unmounted, [stagingOf(made)]);
+  assert.ok(tree(made).every((name) => !/globalmount|vol_data/.test(name)));
+  accept(await unstage());
+  assert.equal(unmounted.length, 1);
+});
+
+test('DR-16: only what is surely that mount is unmounted for a driver, and nothing that is in use', async () => {
+  const left = { code: 'unstaged-still-mounted', effect: 'unknown' };
+  const { made, stagedMount, unmounted, unstage } = await comesBackWithoutStaging();
+  // The driver may have it mounted for itself, and bound to the staging path.
+  made.host.mounts.set('/elsewhere', { ...stagedMount, mountId: stagedMount.mountId + 1_000 });
+  assert.deepEqual(refuse(await unstage()), left);
+  made.host.mounts.delete('/elsewhere');
+  made.host.mounts.set(stagingOf(made), { ...stagedMount, mountId: stagedMount.mountId + 1_000 });
+  assert.deepEqual(refuse(await unstage()), left);
+  assert.deepEqual(refuse(await made.plugin.unstage(call())), left, 'nothing is known of what was staged');
+  made.host.mounts.set(stagingOf(made), stagedMount);
+  made.plan.before = refusing('NodeUnstageVolume', 9);
+  assert.equal(refuse(await unstage()).code, 'driver-precondition');
+  made.plan.before = refusing('NodeUnstageVolume', 12);
+  made.plan.nodeCapabilities = [CAPABILITY.node.STAGE_UNSTAGE_VOLUME];
+  await introduce(made);
+  assert.equal(refuse(await unstage()).code, 'driver-unimplemented', 'it may yet unstage');
+  made.plan.nodeCapabilities = [];
+  await introduce(made);
+  assert.deepEqual(unmounted, []);
+  made.host.unmount = async () => fail({ code: 'unmount-failed', message: 'busy', effect: 'none' });
+  assert.deepEqual(refuse(await unstage()), left);
+  assert.ok(made.host.mounts.has(stagingOf(made)));
 });
 
 test('A-008, DR-16: what was attached by a call is detached by one, whatever the driver can do today', async () => {
