@@ -1,5 +1,8 @@
 /** The rung of a CSI volume that is staged: one RPC up, one down, and after each the kernel is asked. */
 import { ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
+import { isProven } from '../../mount/mount-sight.ts';
+import { createMounter } from '../../mount/mounter.ts';
 import { stageRequest } from './call/request.ts';
 import { mayBeGone } from './call/volume-rpc.ts';
 import { type CsiSurroundings, csiSpec, forced, prepareFor } from './csi-surroundings.ts';
@@ -50,5 +53,27 @@ export async function unstage(csi: CsiSurroundings, call: VolumeCall): Promise<R
     drivers.get(spec.driver)?.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME) ?? true;
   const isUnknownThere = !unstaged.ok && !canStage && unstaged.failure.code === 'driver-unimplemented';
   if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure)) return heldAt(place, unstaged.failure);
+  if (isUnknownThere) await unmountFor(csi, place.path, call.facts.stagedMount);
   return takeAway(spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
+}
+
+/**
+ * A driver that cannot unstage any more leaves what it has staged mounted for good. No pod has the volume by now, so
+ * what is surely the mount that was recorded is unmounted for it, by nothing but a plain umount(8): the kernel refuses
+ * while somebody works in it. Not when its file system is mounted anywhere else as well: the driver may have it for
+ * itself and bound to our path, and the disk must not be detached under that. What came of it the caller looks at.
+ */
+async function unmountFor(
+  { host, layout }: CsiSurroundings,
+  path: AbsolutePath,
+  staged: MountIdentity | undefined,
+): Promise<void> {
+  if (staged === undefined) return;
+  const table = await host.readMountTable(path);
+  if (!table.ok) return;
+  const [only, ...others] = table.value.entries.filter(({ device }) => device === staged.device);
+  const isAlone = only?.target === path && others.length === 0 && table.value.at(path).length === 1;
+  if (!isAlone || !isProven(only, staged)) return;
+  // A driver may mount what a server has: nobody but the kernel is asked.
+  await createMounter(host, layout.root).unmountOnly(path, staged.mountId, { isRemote: true });
 }
