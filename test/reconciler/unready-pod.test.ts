@@ -79,6 +79,26 @@ test('DR-11: what dies before its pod has all its volumes is set up anew, and no
   assert.equal(presenceOfData(), 'present');
 });
 
+test('what is in doubt since the pod lacked something else has not made it ready (seed 1978410232)', async () => {
+  const { host, die, want, ofData, refuse, presenceOfData } = bench();
+  refuse((call) => call === 'publish web/pv-more');
+  want(DATA, OTHER, MORE);
+  await host.advance(5_000);
+  // Its content has changed, and cannot be written.
+  const there = OTHER.publications.values().next().value ?? assert.fail('it is wanted');
+  const publications = new Map([[there.spec.key, { ...there, generation: 'newer' }]]);
+  refuse((call) => call === 'publish web/pv-more' || call === 'publish web/pv-other');
+  want(DATA, { ...OTHER, publications }, MORE);
+  await host.advance(5_000);
+  refuse((call) => call === 'publish web/pv-other');
+  await host.advance(RESYNC_MS);
+  const before = ofData().length;
+  die();
+  await host.advance(2 * RESYNC_MS);
+  assert.deepEqual(ofData().slice(before), ANEW);
+  assert.equal(presenceOfData(), 'present');
+});
+
 test('that a dead place goes is known after a crash, too, whatever its pod has by then', async () => {
   const before = bench();
   before.refuse((call) => call === 'publish web/pv-other' || call === 'unpublish web/pv-data');
