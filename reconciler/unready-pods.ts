@@ -27,12 +27,22 @@ export interface UnreadyPods {
  */
 export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: UnreadyPodsParts): UnreadyPods {
   const seen = new Map<PodUid, 'unready' | 'may-run'>();
+  /** Places of unready pods that were in doubt at the last look: with them no pod has been ready since. */
+  const doubted = new Map<PodUid, ReadonlySet<PublicationKey>>();
 
   function judge(pod: PodUid): void {
     const before = seen.get(pod);
     if (before === 'may-run') return;
     const isUnready = before === undefined ? isNew(pod) : !hasAll(pod);
     if (before === undefined || !isUnready) seen.set(pod, isUnready ? 'unready' : 'may-run');
+    if (isUnready) doubted.set(pod, doubtedOf(pod));
+    else doubted.delete(pod);
+  }
+
+  function doubtedOf(pod: PodUid): ReadonlySet<PublicationKey> {
+    const places = belief.ofPod(pod).flatMap(({ publications }) => [...publications.values()]);
+    const ofPod = places.filter(({ spec, presence }) => spec.pod.uid === pod && presence.kind === 'unsure');
+    return new Set(ofPod.map(({ spec }) => spec.key));
   }
 
   function isNew(pod: PodUid): boolean {
@@ -43,14 +53,18 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
     const { volumes, unresolved } = desired();
     const places = placesOf(volumes, pod);
     // Whom nobody wants nobody starts.
-    return places.length > 0 && !isUnresolved(unresolved, pod) && places.every(isTold);
+    return places.length > 0 && !isUnresolved(unresolved, pod) && places.every((key) => isTold(pod, key));
   }
 
-  /** In doubt it counts as told: the pod may have been ready a moment ago. What goes anyway no pod is told of. */
-  function isTold(key: PublicationKey): boolean {
+  /**
+   * In doubt it counts as told, since the pod may have been ready a moment ago, but not while that doubt is as old as
+   * the last look, when the pod lacked something. What goes anyway no pod is told of.
+   */
+  function isTold(pod: PodUid, key: PublicationKey): boolean {
     return wantedAt(desired().volumes, key).some(({ spec }) => {
       const place = belief.volumes.get(spec.id)?.publications.get(key);
-      return place !== undefined && place.untold !== true && place.ended !== true;
+      if (place === undefined || place.untold === true || place.ended === true) return false;
+      return place.presence.kind === 'present' || doubted.get(pod)?.has(key) !== true;
     });
   }
 
@@ -59,7 +73,9 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
     if (unknownOrigins.size > 0) return;
     for (const pod of seen.keys()) {
       const isKept = isPodWanted(volumes, pod) || frozenPods.has(pod) || heldPods?.has(pod) === true;
-      if (!isKept && belief.ofPod(pod).length === 0) seen.delete(pod);
+      if (isKept || belief.ofPod(pod).length > 0) continue;
+      seen.delete(pod);
+      doubted.delete(pod);
     }
   }
 

@@ -1,7 +1,7 @@
 /** DR-11: a pod that never had all of its volumes does not keep one that is dead; one that may have run does. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Failure, ok } from '../../mount/failure.ts';
+import { type Effect, type Failure, ok } from '../../mount/failure.ts';
 import type { PlaceHolder } from '../../mount/holder/place-holder.ts';
 import type { ActualPublication, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
@@ -39,6 +39,7 @@ function bench(recovered: readonly ActualVolume[] = [], { isRead = true } = {}) 
   const found = new Map(recovered.map((volume) => [volume.spec.id, volume]));
   const { host, plugins, reconciler } = createBench({ recovered: found, resyncMs: RESYNC_MS, isRead });
   let refuses = (_: string): boolean => false;
+  let refusal = REFUSED;
   host.entries.push(mountAt(STAGING, 7), mountAt(TARGET));
   for (const handle of ['other', 'more']) {
     host.entries.push(mountAt(layout.stagingPath(csi(handle)), 7));
@@ -46,15 +47,16 @@ function bench(recovered: readonly ActualVolume[] = [], { isRead = true } = {}) 
   }
   plugins.fault = (kind, subject) => {
     if (kind === 'unstage') host.probes.delete(STAGING);
-    return refuses(`${kind} ${subject}`) ? REFUSED : undefined;
+    return refuses(`${kind} ${subject}`) ? refusal : undefined;
   };
   const die = () => host.probes.set(STAGING, Promise.resolve(ok({ kind: 'dead', cause: 'daemon-gone' })));
   const want = (...volumes: readonly DesiredVolume[]) => reconciler.setDesired(wish(volumes));
   const ofData = () => plugins.calls.filter((call) => call.endsWith('data'));
   return {
     ...{ host, reconciler, die, want, ofData },
-    refuse(one: (call: string) => boolean) {
+    refuse(one: (call: string) => boolean, effect: Effect = 'none') {
       refuses = one;
+      refusal = { ...REFUSED, effect };
     },
     presenceOfData: () => reconciler.actual().get(id)?.publications.get(key)?.presence.kind,
   };
@@ -87,10 +89,10 @@ test('what is in doubt since the pod lacked something else has not made it ready
   // Its content has changed, and cannot be written.
   const there = OTHER.publications.values().next().value ?? assert.fail('it is wanted');
   const publications = new Map([[there.spec.key, { ...there, generation: 'newer' }]]);
-  refuse((call) => call === 'publish web/pv-more' || call === 'publish web/pv-other');
+  refuse((call) => call === 'publish web/pv-more' || call === 'publish web/pv-other', 'unknown');
   want(DATA, { ...OTHER, publications }, MORE);
   await host.advance(5_000);
-  refuse((call) => call === 'publish web/pv-other');
+  refuse((call) => call === 'publish web/pv-other', 'unknown');
   await host.advance(RESYNC_MS);
   const before = ofData().length;
   die();

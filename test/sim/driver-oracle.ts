@@ -72,7 +72,7 @@ export class DriverOracle {
   calls = 0;
   questions = 0;
   expansions = 0;
-  /** Publications where the volume was published already, of drivers that may ask for it. */
+  /** Calls to publish a volume that was published already, of drivers that may ask for it. */
   republished = 0;
 
   constructor(parts: OracleParts) {
@@ -91,7 +91,10 @@ export class DriverOracle {
     if (isQuestion(call)) this.questions += 1;
     else this.calls += 1;
     if (call.method === 'NodeExpandVolume') this.expansions += 1;
-    const isAgain = call.method === 'NodePublishVolume' && history.published.has(placeOf(call));
+    // What a life of its driver set up that attaches nothing is attached when it is published again (seed 1978406958).
+    const isLateAttach = call.method === 'ControllerPublishVolume' && history.published.size > 0;
+    const isAgain =
+      isLateAttach || (call.method === 'NodePublishVolume' && history.published.has(placeOf(call)));
     if (isAgain && this.#parts.isRepublished(call.request.volumeId)) this.republished += 1;
     if (waiting()) this.#judgeTeardown(call);
     if (waiting() && (call.method === 'NodeStageVolume' || call.method === 'NodePublishVolume')) {

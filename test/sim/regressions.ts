@@ -859,4 +859,14 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a pod that moves to a manifest of which older content is being read stays wanted',
     plan: aboutMovedPods,
   },
+  {
+    seed: 1978410232,
+    isOfToday: true,
+    sentence: 'a pod does not become ready with what died before, because of a doubt that is older (DR-11)',
+  },
+  {
+    seed: 1978406958,
+    isOfToday: true,
+    sentence: 'what a life of its driver set up that attaches nothing is attached when it is published again',
+  },
 ];
