@@ -117,3 +117,25 @@ test('a device is read anew right before it is proven to be blank, and without t
     assert.equal(answer, exitCode === 0 ? 'ok' : 'input-output none');
   }
 });
+
+test('no tool that writes to a device is killed after minutes: of a large one each may take hours', async () => {
+  const deadlines = new Map<string, number>();
+  const systems = createDeviceFileSystems({
+    runTool: ({ tool, deadlineMs }) => {
+      deadlines.set(tool, Math.min(deadlineMs, deadlines.get(tool) ?? deadlineMs));
+      const report = { signal: undefined, deadlinePassed: false, stdout: '', stderr: '' };
+      return Promise.resolve(ok({ ...report, exitCode: tool === 'resize2fs' ? 1 : 0 }));
+    },
+    proveBlank: () => Promise.resolve(done),
+    isDeviceChangeable: () => Promise.resolve(ok(true)),
+  });
+  const mountPoint = '/mnt' as AbsolutePath;
+  for (const type of ['ext4', 'xfs', 'btrfs'] as const) {
+    await systems.makeFileSystem(DEVICE, type);
+    await systems.checkFileSystem(DEVICE, type);
+    await systems.growFileSystem({ device: DEVICE, type, mountPoint });
+  }
+  const writing = ['mkfs.ext4', 'mkfs.xfs', 'mkfs.btrfs', 'e2fsck', 'resize2fs', 'xfs_growfs', 'btrfs'];
+  assert.deepEqual([...deadlines.keys()].filter((tool) => tool !== 'blockdev').sort(), writing.sort());
+  for (const tool of writing) assert.equal(deadlines.get(tool), 24 * 3_600_000, tool);
+});
