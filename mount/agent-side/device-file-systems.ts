@@ -12,6 +12,7 @@ import {
   readAnewCall,
   type FileSystemType,
   type ToolCall,
+  WRITE_MS_MAX,
 } from '../device/file-system-tools.ts';
 import { done, type Failure, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath } from '../host.ts';
@@ -29,9 +30,6 @@ type End = Omit<Failure, 'message'>;
 const BROKEN: End = { code: 'mount-failed', effect: 'unknown' };
 const READ_ANEW_MS = 60_000;
 const PROBE_MS = 60_000;
-const MAKE_MS = 10 * 60_000;
-const CHECK_MS = 30 * 60_000;
-const GROW_MS = 10 * 60_000;
 
 export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFileSystems {
   async function run([tool, ...argv]: ToolCall, deadlineMs: number): Promise<Result<ToolReport>> {
@@ -60,7 +58,7 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     if (call === undefined) return done;
     const ours = await parts.isDeviceChangeable(device);
     if (!ours.ok || !ours.value) return ours.ok ? done : ours;
-    const report = await run(call, CHECK_MS);
+    const report = await run(call, WRITE_MS_MAX);
     if (!report.ok) return report;
     const found = checked(report.value.exitCode);
     if (found === 'good') return done;
@@ -81,19 +79,19 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
     proveBlank,
     async makeFileSystem(device, type) {
       const blank = await proveBlank(device);
-      return blank.ok ? runWell(makeCall(type, device), MAKE_MS) : blank;
+      return blank.ok ? runWell(makeCall(type, device), WRITE_MS_MAX) : blank;
     },
     checkFileSystem: check,
     async growFileSystem({ device, type, mountPoint }) {
       const call = growCall(type, device, mountPoint ?? '');
       const grow = () =>
-        runWell(call, GROW_MS, { code: 'expand-infeasible', effect: 'none', blocker: device });
+        runWell(call, WRITE_MS_MAX, { code: 'expand-infeasible', effect: 'none', blocker: device });
       if (growsMounted(type)) return mountPoint === undefined ? done : grow();
       const ours = await parts.isDeviceChangeable(device);
       if (!ours.ok || !ours.value) return ours.ok ? done : ours;
       const grown = await grow();
       if (grown.ok) return grown;
-      const looked = await run(fullCheckCall(device), CHECK_MS);
+      const looked = await run(fullCheckCall(device), WRITE_MS_MAX);
       if (!looked.ok) return looked;
       const again = await grow();
       if (again.ok || again.failure.effect !== 'none') return again;

@@ -17,6 +17,13 @@ export type FileSystemTool =
   | 'blkid'
   | 'blockdev';
 
+/**
+ * A tool that writes to a device has so long. Killed in the middle it leaves what only a person can mend: a file system
+ * that is half made or half moved; and a check that takes longer would begin anew for ever. On a large or slow disk
+ * each may take hours. One that hangs does so in the kernel, where no kill ends it.
+ */
+export const WRITE_MS_MAX = 24 * 60 * 60_000;
+
 export type ToolCall = readonly [FileSystemTool, ...string[]];
 
 export function isFileSystemType(text: string): text is FileSystemType {

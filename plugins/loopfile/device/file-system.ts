@@ -9,6 +9,7 @@ import {
   makeCall,
   optionsOf,
   probeCall,
+  WRITE_MS_MAX,
 } from '../../../mount/device/file-system-tools.ts';
 import type { LoopDevice } from './loop-device.ts';
 import { status } from './status.ts';
@@ -45,15 +46,11 @@ export async function recognise(device: LoopDevice): Promise<DeviceContent> {
   return contentIn({ exitCode, stdout, complaint });
 }
 
-const MAKE_MS = 10 * 60_000;
-
 /** Called only after `proveBlank`, with the intent on disk. */
 export async function makeFileSystem(device: LoopDevice, fsType: FsType): Promise<void> {
   const [tool, ...argv] = makeCall(fsType, device.path);
-  await run(tool, argv, MAKE_MS);
+  await run(tool, argv, WRITE_MS_MAX);
 }
-
-const CHECK_MS = 30 * 60_000;
 
 /**
  * Repairs only what is safe without asking (`-p`, INV-10), on a device that nobody has mounted. xfs and btrfs check
@@ -65,19 +62,17 @@ export async function checkFileSystem(device: LoopDevice, fsType: FsType): Promi
 }
 
 async function repair(device: LoopDevice, flags: readonly string[]): Promise<void> {
-  const { exitCode, complaint } = await ask('e2fsck', ['-p', ...flags, device.path], CHECK_MS);
+  const { exitCode, complaint } = await ask('e2fsck', ['-p', ...flags, device.path], WRITE_MS_MAX);
   const found = checked(exitCode);
   if (found === 'good') return;
   const advice = found === 'errors-left' ? `; repair it by hand with e2fsck ${device.path}` : '';
   throw status('INTERNAL', `e2fsck -p ended with ${exitCode}${advice}: ${complaint}`);
 }
 
-const GROW_MS = 10 * 60_000;
-
 /** The answer: why it is no larger than before. */
 async function grow(device: LoopDevice, fsType: FsType, mountPoint: string): Promise<string | undefined> {
   const [tool, ...argv] = growCall(fsType, device.path, mountPoint);
-  const { exitCode, complaint } = await ask(tool, argv, GROW_MS);
+  const { exitCode, complaint } = await ask(tool, argv, WRITE_MS_MAX);
   return exitCode === 0 ? undefined : `${tool} ended with ${exitCode}: ${complaint}`;
 }
 
