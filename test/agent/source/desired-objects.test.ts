@@ -359,6 +359,11 @@ test('quantities are whole bytes, rounded up', () => {
     ['1k', 1_000],
     ['1e3', 1_000],
     ['100m', 1],
+    // As Kubernetes writes what has no whole number of thousandths.
+    ['1073741824500u', 1_073_742],
+    ['1500000000n', 2],
+    ['1n', 1],
+    ['0n', 0],
     ['.5', 1],
     ['1Ei', undefined],
     ['-1', undefined],
