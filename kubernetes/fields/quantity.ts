@@ -2,24 +2,26 @@
 import { type Bytes, bytesFrom } from '../../plugins/volume.ts';
 
 const QUANTITY =
-  /^\+?([0-9]{1,19}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:[eE]([-+]?[0-9]{1,2})|(m|k|[MGTPE]i?|Ki))?$/;
+  /^\+?([0-9]{1,19}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:[eE]([-+]?[0-9]{1,2})|([numk]|[MGTPE]i?|Ki))?$/;
 
-/** In thousandths of a byte, so that `m` is a whole number too. */
+/** In billionths of a byte, so that `n` is a whole number too: Kubernetes writes it where `m` would not be exact. */
 const FACTOR = {
-  m: 1n,
-  '': 10n ** 3n,
-  k: 10n ** 6n,
-  M: 10n ** 9n,
-  G: 10n ** 12n,
-  T: 10n ** 15n,
-  P: 10n ** 18n,
-  E: 10n ** 21n,
-  Ki: 1000n << 10n,
-  Mi: 1000n << 20n,
-  Gi: 1000n << 30n,
-  Ti: 1000n << 40n,
-  Pi: 1000n << 50n,
-  Ei: 1000n << 60n,
+  n: 1n,
+  u: 10n ** 3n,
+  m: 10n ** 6n,
+  '': 10n ** 9n,
+  k: 10n ** 12n,
+  M: 10n ** 15n,
+  G: 10n ** 18n,
+  T: 10n ** 21n,
+  P: 10n ** 24n,
+  E: 10n ** 27n,
+  Ki: (10n ** 9n) << 10n,
+  Mi: (10n ** 9n) << 20n,
+  Gi: (10n ** 9n) << 30n,
+  Ti: (10n ** 9n) << 40n,
+  Pi: (10n ** 9n) << 50n,
+  Ei: (10n ** 9n) << 60n,
 } as const satisfies Record<string, bigint>;
 
 /** CSI counts bytes in int64. */
@@ -44,12 +46,12 @@ export function parseThousandths(text: string): bigint | undefined {
   const [whole = '', fraction = ''] = digits.split('.');
   const power = Number(exponent) - fraction.length;
   const count = BigInt(whole + fraction) * FACTOR[suffix as keyof typeof FACTOR];
-  return dividedUp(count * 10n ** BigInt(Math.max(power, 0)), 10n ** BigInt(Math.max(-power, 0)));
+  return dividedUp(count * 10n ** BigInt(Math.max(power, 0)), FACTOR.m * 10n ** BigInt(Math.max(-power, 0)));
 }
 
 /** Rounded up. */
 export function wholeUnits(thousandths: bigint): bigint {
-  return dividedUp(thousandths, FACTOR['']);
+  return dividedUp(thousandths, FACTOR[''] / FACTOR.m);
 }
 
 /** Neither is negative, and the divisor is not 0. */
