@@ -105,21 +105,30 @@ test('however costly an answer is, the next one comes 50 ms after it', async () 
   ]);
 });
 
-test('answers to several who waited count together, and one who comes late waits as well', async () => {
+test('several who waited are told by one answer, and one who comes late waits as well', async () => {
   const one = world();
   const [first, second] = [one.changes.wait('life-0', 50), one.changes.wait('life-0', 50)];
   one.changesAt(10, 11);
   let isTold = false;
   const late = first?.ended.then(async () => {
     assert.deepEqual(one.tell(1), [10, 'life-1']);
-    assert.deepEqual(one.tell(2), [11, 'life-1']);
+    assert.deepEqual(one.tell(2), [10, 'life-1']);
     await one.changes.wait('life-0', FOR_EVER_MS)?.ended;
     isTold = true;
-    assert.deepEqual(one.tell(1), [40, 'life-2']);
+    assert.deepEqual(one.tell(1), [20, 'life-2']);
   });
   await one.run();
   await Promise.all([late, second?.ended]);
   assert.equal(isTold, true);
+});
+
+test('an answer that is told by then is not told again as a new one', async () => {
+  const one = world();
+  const wait = one.changes.wait('life-0', 50);
+  assert.deepEqual(one.tell(1), [0, 'life-0']);
+  await one.run();
+  await wait?.ended;
+  assert.deepEqual(one.tell(1), [50, 'life-0']);
 });
 
 test('no more than 32 wait', () => {
