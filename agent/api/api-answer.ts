@@ -3,8 +3,8 @@
 export type ApiAnswer =
   /** `allow`: the methods that the path has, for a refusal of another one. */
   | { readonly status: number; readonly body: object; readonly allow?: string }
-  /** Written out already; `contentType` says as what. */
-  | { readonly status: number; readonly text: string; readonly contentType: string };
+  /** Written out already; `contentType` says as what. Bytes may be the answer of many, and are never changed. */
+  | { readonly status: number; readonly text: string | Buffer; readonly contentType: string };
 
 /** For programs the code, which stays; for people the message. */
 export function refusal(

@@ -21,23 +21,30 @@ export interface Wait {
 
 /**
  * Guarantees: the first change after a pause is told in the next turn of the loop, however many follow it; those that
- * follow are one answer, at most 50 ms later. Nobody who asks again at once gets more of the loop than that leaves.
+ * follow are one answer, at most 50 ms later. Nobody who asks again at once gets more of the loop than that leaves, and
+ * all who wait are told by the same answer: one for each would take the loop from what they wait for.
  */
-export interface Changes {
+export interface Changes<Answer> {
   revision(): string;
   /** Until a revision other than `after` may be told, `waitMs` or `cancel`; undefined when too many wait. */
   wait(after: string, waitMs: number): Wait | undefined;
-  /** Makes an answer for one who waited. What it costs decides how long the next changes are gathered. */
-  tell<Answer>(make: () => Answer): Answer;
+  /**
+   * The answer for one who waited: a new one, or that of the one before where nothing has changed since and changes
+   * are still gathered. What it costs decides how long the next changes are gathered.
+   */
+  tell(make: () => Answer): Answer;
   close(): void;
 }
 
-export function createChanges({ clock, instance, onChange }: ChangesParts): Changes {
+export function createChanges<Answer>({ clock, instance, onChange }: ChangesParts): Changes<Answer> {
   const waiting = new Set<() => void>();
   let count = 0;
   let toldCostMs = 0;
   let gatheredUntilMs = Number.NEGATIVE_INFINITY;
   let cancelWake: Cancel | undefined;
+  /** Kept no longer than changes are gathered: on a node of hundreds of pods it is a megabyte. */
+  let told: { readonly revision: string; readonly answer: Answer } | undefined;
+  let cancelForget: Cancel = () => {};
   const revision = (): string => `${instance}-${count}`;
   const wakeAll = (): void => {
     cancelWake?.();
@@ -74,15 +81,23 @@ export function createChanges({ clock, instance, onChange }: ChangesParts): Chan
       return { ended, cancel };
     },
     tell(make) {
+      if (told?.revision === revision()) return told.answer;
       const begunMs = clock.nowMs();
       const answer = make();
       const nowMs = clock.nowMs();
       toldCostMs += nowMs - begunMs;
-      gatheredUntilMs = nowMs + Math.min(GATHER_MS_MAX, toldCostMs * GATHER_PER_COST);
+      const gatherMs = Math.min(GATHER_MS_MAX, toldCostMs * GATHER_PER_COST);
+      gatheredUntilMs = nowMs + gatherMs;
+      told = { revision: revision(), answer };
+      cancelForget();
+      cancelForget = clock.timer(gatherMs, () => {
+        told = undefined;
+      });
       return answer;
     },
     close() {
       unsubscribe();
+      cancelForget();
       wakeAll();
     },
   };

@@ -34,11 +34,11 @@ const BODY_BYTES_MAX = 4_096;
 
 export class ApiRoutes {
   readonly #parts: ApiRoutesParts;
-  readonly #changes: Changes;
+  readonly #changes: Changes<Buffer>;
   readonly #quarantine: QuarantineApi;
   readonly #manifests: ManifestApi;
 
-  constructor(parts: ApiRoutesParts, changes: Changes) {
+  constructor(parts: ApiRoutesParts, changes: Changes<Buffer>) {
     const status = (): StatusDocument => parts.status(changes.revision());
     this.#parts = parts;
     this.#changes = changes;
@@ -117,7 +117,9 @@ export class ApiRoutes {
     response.once('close', wait.cancel);
     await wait.ended;
     // Written out within what is counted: that costs as much as making it.
-    const text = this.#changes.tell(() => jsonText(this.#parts.status(this.#changes.revision())));
+    const text = this.#changes.tell(() =>
+      Buffer.from(jsonText(this.#parts.status(this.#changes.revision()))),
+    );
     return { status: 200, text, contentType: JSON_CONTENT_TYPE };
   }
 

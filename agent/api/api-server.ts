@@ -29,7 +29,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 5_000;
 
 export function createApiServer(parts: ApiServerParts): ApiServer {
-  const changes = createChanges(parts);
+  const changes = createChanges<Buffer>(parts);
   const routes = new ApiRoutes(parts, changes);
   const server = createServer(
     {
@@ -92,7 +92,8 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
 /** `headOnly`: without its body, as HEAD wants it. */
 function send(response: ServerResponse, answer: ApiAnswer, headOnly: boolean): void {
   const isText = 'text' in answer;
-  const bytes = Buffer.from(isText ? answer.text : jsonText(answer.body));
+  const text = isText ? answer.text : jsonText(answer.body);
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   response.writeHead(answer.status, {
     'content-type': isText ? answer.contentType : JSON_CONTENT_TYPE,
     'content-length': bytes.length,

@@ -4,13 +4,15 @@ import { type Changes, createChanges } from '../../agent/api/api-changes.ts';
 
 const FOR_EVER_MS = 20_000;
 
+type Told = readonly [atMs: number, revision: string];
+
 interface World {
-  readonly changes: Changes;
+  readonly changes: Changes<Told>;
   changesAt(...atMs: readonly number[]): void;
   /** Lets time pass until nothing more is due. */
   run(): Promise<void>;
   /** Makes an answer that takes so long, and says when it was begun and what it tells. */
-  tell(costMs: number): readonly [atMs: number, revision: string];
+  tell(costMs: number): Told;
 }
 
 /** Time that passes while an answer is made, and otherwise only when nothing else can happen. */
@@ -23,7 +25,7 @@ function world(): World {
     timers.add(timer);
     return () => timers.delete(timer);
   };
-  const changes = createChanges({
+  const changes = createChanges<Told>({
     clock: { nowMs: () => nowMs, wallMs: () => nowMs, timer: after },
     instance: 'life',
     onChange: (listener) => {
@@ -122,7 +124,7 @@ test('several who waited are told by one answer, and one who comes late waits as
   assert.equal(isTold, true);
 });
 
-test('an answer that is told by then is not told again as a new one', async () => {
+test('one whose time ends without a change is told of that moment', async () => {
   const one = world();
   const wait = one.changes.wait('life-0', 50);
   assert.deepEqual(one.tell(1), [0, 'life-0']);
