@@ -16,11 +16,24 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { changeAtAgent, getFromAgent } from '../../agent/cli/api-client.ts';
+import { waitForPod } from '../../agent/cli/wait-command.ts';
+import type { Screen } from '../../agent/cli/show.ts';
 import { type ApiServer, type ApiServerParts, createApiServer } from '../../agent/api/api-server.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
-import { LAYOUT, NO_MANIFESTS, path, richFacts } from './status-fixture.ts';
+import {
+  DATA,
+  desired,
+  facts,
+  LAYOUT,
+  NO_MANIFESTS,
+  path,
+  richFacts,
+  wanted,
+  WEB,
+} from './status-fixture.ts';
 import { CLOCK } from '../../agent/drive/rig/machine.ts';
 import { until } from '../until.ts';
 
@@ -245,6 +258,36 @@ test('no more than 32 may wait, and those who hang up make room', async () => {
     });
     if (answer.kind === 'ok') break;
   }
+});
+
+test('as many waits as a node has pods each say once what they wait for', async () => {
+  let document = statusOf(facts({ desired: desired([wanted(DATA, WEB)]), pods: [WEB] }), LAYOUT, '');
+  await listening({ status: (revision) => ({ ...document, revision }) });
+  const said = Array.from({ length: 110 }, (): string[] => []);
+  const ended = said.map((lines) => {
+    const screen: Screen = {
+      look: () => ({ widthMax: undefined, colour: false, unicode: true }),
+      rows: () => undefined,
+      write: (text) => void lines.push(text),
+      complain: (text) => void lines.push(text),
+      sleep: (delayMs) => pause(delayMs),
+    };
+    return waitForPod('web', { socket, timeoutMs: 20_000 }, screen);
+  });
+  await until('all have said what they wait for', () => said.every(({ length }) => length > 0));
+  // Something changes, and it is nothing that anybody waits for.
+  for (let changes = 0; changes < 8; changes += 1) {
+    change();
+    await pause(100);
+  }
+  document = statusOf(facts({ pods: [WEB] }), LAYOUT, '');
+  change();
+  assert.deepEqual(
+    await Promise.all(ended),
+    Array.from(said, () => 0),
+  );
+  const lines = ['waits: volume data is mounting\n', 'pod default/web: it has no volumes\n'];
+  assert.deepEqual(new Set(said.map((all) => all.join(''))), new Set([lines.join('')]));
 });
 
 test('an answer that cannot be made fails alone', async () => {

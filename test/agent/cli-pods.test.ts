@@ -183,6 +183,26 @@ test('wait ends with 124 and the reason when the time is over, with and without 
   assert.match(screen.err.join(''), /not within 20ms: volume data is waiting: stage failed/);
 });
 
+test('wait says nothing of an agent that has no room for who waits, and ends when the volumes are there', async () => {
+  let document = statusOf(webFacts(false), LAYOUT, 'r1');
+  let refusals = 0;
+  await listen(
+    createServer((request, response) => {
+      if (request.url === '/v1/status') return void response.end(JSON.stringify(document));
+      refusals += 1;
+      if (refusals === 3) document = statusOf(webFacts(true), LAYOUT, 'r2');
+      const error = { code: 'too-many-watchers', message: 'others wait already' };
+      response.writeHead(429).end(JSON.stringify({ error }));
+    }),
+  );
+  const screen = listener();
+  assert.equal(await waitForPod('web', forEver(), { ...screen, sleep: () => pause(1) }), 0);
+  assert.deepEqual(screen.out, [
+    'waits: volume data is mounting\n',
+    'pod default/web: its volume is there\n',
+  ]);
+});
+
 test('wait for a name that two pods have is a failure, whatever comes', async () => {
   await agentWith(facts({ pods: [WEB, { ...DB, name: 'web', namespace: 'other' }] }));
   const screen = listener();
