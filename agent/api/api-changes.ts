@@ -1,7 +1,8 @@
 /** Revisions: counts what changes, and wakes who waits for the next change. */
 import type { Cancel, Clock } from '../../mount/host.ts';
 
-export const WATCHERS_MAX = 32;
+/** The units of a node may all begin with `mooring wait`, and a large node has 250 pods. */
+export const WATCHERS_MAX = 256;
 /** However costly an answer is, the next change is told after that long. */
 const GATHER_MS_MAX = 50;
 /** Changes are gathered for so many times what telling took, which so never takes more than a tenth of the loop. */

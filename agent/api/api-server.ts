@@ -4,7 +4,7 @@ import { done, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type ApiAnswer, JSON_CONTENT_TYPE, jsonText, refusal } from './api-answer.ts';
-import { type ChangesParts, createChanges } from './api-changes.ts';
+import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts';
 import { ApiRoutes, type ApiRoutesParts } from './api-routes.ts';
 import { identifySocket, listenOnSocket, removeSocket } from './api-socket.ts';
 import { createSocketKeeper } from './socket-keeper.ts';
@@ -23,7 +23,8 @@ export interface ApiServer {
 }
 
 const HEADER_BYTES_MAX = 8_192;
-const CONNECTIONS_MAX = 64;
+/** For all who wait, and for who looks beside them. */
+const CONNECTIONS_MAX = WATCHERS_MAX + 64;
 const HEADERS_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 5_000;

@@ -6,7 +6,7 @@ import { reasonSentence } from '../status/sentence.ts';
 import type { PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
 import { findPod, fullName } from '../status/subject.ts';
 import type { Reason } from '../status/volume-status.ts';
-import { changeAtAgent, getFromAgent } from './api-client.ts';
+import { type ApiAnswer, changeAtAgent, getFromAgent } from './api-client.ts';
 import { complain, type Screen } from './show.ts';
 
 export interface WaitOptions {
@@ -90,6 +90,7 @@ async function waitUntil(
 ): Promise<number> {
   const endMs = performance.now() + timeoutMs;
   let revision: string | undefined;
+  let last: StatusDocument | undefined;
   let told: readonly Obstacle[] = [];
   let blockers: ReadonlyMap<string, string> = new Map();
   let againMs = WAIT_MS;
@@ -102,8 +103,10 @@ async function waitUntil(
       timeoutMs: Math.min((revision === undefined ? 0 : waitMs) + ANSWER_MS_MAX, leftMs + LAST_ANSWER_MS),
     });
     revision = answer.kind === 'ok' ? answer.body.revision : undefined;
+    const heard = heardIn(answer, last);
+    last = typeof heard === 'string' ? undefined : heard;
     const now: Progress =
-      answer.kind === 'ok' ? look(answer.body) : { kind: 'waiting', obstacles: [noAnswer(answer.message)] };
+      typeof heard === 'string' ? { kind: 'waiting', obstacles: [noAnswer(heard)] } : look(heard);
     if (now.kind === 'over') {
       if (!now.done) complain(now.sentence, screen);
       else screen.write(`${now.sentence}\n`);
@@ -125,6 +128,16 @@ async function waitUntil(
     }
     if (answer.kind !== 'ok') await screen.sleep(Math.min(RETRY_MS, leftMs));
   }
+}
+
+/** The status of now, or why there is none. That an agent has no room for who waits says nothing of the pod. */
+function heardIn(
+  answer: ApiAnswer<StatusDocument>,
+  last: StatusDocument | undefined,
+): StatusDocument | string {
+  if (answer.kind === 'ok') return answer.body;
+  const isCrowded = answer.kind === 'refused' && answer.code === 'too-many-watchers';
+  return isCrowded && last !== undefined ? last : answer.message;
 }
 
 function noAnswer(message: string): Obstacle {

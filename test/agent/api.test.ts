@@ -233,10 +233,12 @@ test('one who waits is answered after waitMs too, and at once for another revisi
   assert.equal(((await raw('/v1/status?after=old-0&waitMs=20000')).body as StatusDocument).revision, 'abc-0');
 });
 
-test('no more than 32 may wait, and those who hang up make room', async () => {
+test('no more than 256 may wait, and those who hang up make room', async () => {
   await listening();
   const url = '/v1/status?after=abc-0&waitMs=20000';
-  const watchers = Array.from({ length: 32 }, () => request({ socketPath: socket, path: url, agent: false }));
+  const watchers = Array.from({ length: 256 }, () =>
+    request({ socketPath: socket, path: url, agent: false }),
+  );
   for (const watcher of watchers) {
     watcher.on('error', () => {});
     watcher.end();
