@@ -19,6 +19,7 @@ import { publicationKey } from '../../plugins/volume.ts';
 import { PRESENT } from '../../reconciler/model/actual-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { ToldStep } from '../../reconciler/model/told-step.ts';
+import { until } from '../until.ts';
 import { mountsIn, webYaml } from './mounts/pod-mounts.ts';
 import {
   actual,
@@ -233,6 +234,50 @@ test('release leaves nothing behind that keeps its process when the agent hangs 
   // The word has at most the 300 ms and one second.
   assert.match(screen.err.join(''), /did not answer on \S+ within 1[0-3]\d\d ms; it may have done it/);
 });
+
+/** An agent that has the pod of `leaving`, and the uids of the pods that it was told of with force. */
+async function forcedAt(leaving: StatusFacts): Promise<{ readonly forced: string[]; end(): Promise<void> }> {
+  const document = statusOf(leaving, LAYOUT, 'r1');
+  const forced: string[] = [];
+  const server = createServer((request, response) => {
+    const url = request.url ?? '';
+    if (request.method === 'POST') forced.push(url);
+    if (url === '/v1/status') response.end(JSON.stringify(document));
+    else if (request.method === 'POST')
+      response.end(JSON.stringify({ apiVersion: 'mooring/v1', kind: 'Release' }));
+  });
+  await listen(server);
+  return {
+    forced,
+    async end() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+test('release --force is told to the agent that comes after another one, and of the same pod alone', async () => {
+  const leaving = (pod: typeof WEB): StatusFacts =>
+    facts({
+      desired: desired([]),
+      pods: [],
+      actual: new Map([[DATA.id, actual(DATA, PRESENT, PRESENT, pod)]]),
+    });
+  const first = await forcedAt(leaving(WEB));
+  const screen = listener();
+  const ended = releasePod('web', { socket, timeoutMs: 6_000, force: true }, screen);
+  await until('the first agent was told', () => first.forced.length === 1);
+  await first.end();
+  const second = await forcedAt(leaving(WEB));
+  await until('the second agent was told', () => second.forced.length === 1, { waitMsMax: 4_000 });
+  await second.end();
+  // Whoever has the name by then is not who was meant.
+  const third = await forcedAt(leaving({ ...WEB, uid: DB.uid }));
+  assert.equal(await ended, 124);
+  assert.deepEqual([first.forced, second.forced, third.forced], [[RELEASE], [RELEASE], []]);
+});
+
+const RELEASE = `/v1/pods/${WEB.uid}/release`;
 
 test('SE-21: the name of a pod that is gone is told without what a terminal acts on', async () => {
   await agentWith(webFacts(true));
