@@ -53,22 +53,34 @@ export interface ReleaseOptions extends WaitOptions {
 
 /**
  * Until nothing is left of a pod that is not wanted any more. One that stays wanted keeps what it has: no failure. Once
- * it is not wanted the agent is told that its containers have ended, so that it looks again at once.
+ * it is not wanted the agent is told that its containers have ended, so that it looks again at once. It forgets that at
+ * its end, so the one that comes after it is told as well.
  */
 export function releasePod(pod: string, options: ReleaseOptions, screen: Screen): Promise<number> {
   const startMs = performance.now();
   const noticedMs = startMs + Math.min(NOTICED_MS, options.timeoutMs);
   let isSaid = false;
+  /** Whoever has the name later is not meant. */
+  let meant: string | undefined;
+  const onSilence = (): void => {
+    isSaid = false;
+  };
   const look = (status: StatusDocument): Progress => {
     const found = findPod(pod, status);
-    if (!isSaid && found.kind === 'found' && !found.pod.wanted) {
+    if (
+      !isSaid &&
+      found.kind === 'found' &&
+      !found.pod.wanted &&
+      found.pod.uid === (meant ?? found.pod.uid)
+    ) {
       isSaid = true;
+      meant = found.pod.uid;
       const leftMs = Math.max(0, Math.round(startMs + options.timeoutMs - performance.now()));
       void sayReleased(found.pod, { ...options, timeoutMs: leftMs }, screen);
     }
     return towardsReleased(pod, status, noticedMs);
   };
-  return waitUntil(look, options, screen);
+  return waitUntil(look, options, screen, onSilence);
 }
 
 /** Without force it is a hint, and nothing is lost with it. */
@@ -82,11 +94,12 @@ async function sayReleased({ uid }: PodStatus, options: ReleaseOptions, screen: 
   if (force && answer.kind !== 'ok') complain(answer.message, screen);
 }
 
-/** Says what is waited for whenever that changes. Settles with the exit code. */
+/** Says what is waited for whenever that changes. Settles with the exit code. `onSilence`: no agent has answered. */
 async function waitUntil(
   look: (status: StatusDocument) => Progress,
   { socket, timeoutMs }: WaitOptions,
   screen: Screen,
+  onSilence: () => void = () => {},
 ): Promise<number> {
   const endMs = performance.now() + timeoutMs;
   let revision: string | undefined;
@@ -103,6 +116,7 @@ async function waitUntil(
       timeoutMs: Math.min((revision === undefined ? 0 : waitMs) + ANSWER_MS_MAX, leftMs + LAST_ANSWER_MS),
     });
     revision = answer.kind === 'ok' ? answer.body.revision : undefined;
+    if (answer.kind === 'unreachable') onSilence();
     const heard = heardIn(answer, last);
     last = typeof heard === 'string' ? undefined : heard;
     const now: Progress =
