@@ -869,4 +869,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'what a life of its driver set up that attaches nothing is attached when it is published again',
   },
+  {
+    seed: 2294,
+    isOfToday: true,
+    sentence: 'what its driver has staged in its books alone is unstaged before it is staged again (D-52)',
+  },
 ];

@@ -2,6 +2,7 @@
  * Which places pods were told of: what nobody was told of may go although it is wanted, to be set up otherwise. And of
  * which places what came late goes back: they had gone already, and no pod was told of them since.
  */
+import type { FailureCode } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
@@ -233,11 +234,14 @@ function isForOtherGroup({ stagedFor, staged }: ActualVolume, { publications }: 
   return [...publications.values()].every(({ spec }) => spec.fsGroup?.gid !== stagedFor.fsGroup?.gid);
 }
 
-/** Its driver has answered that it is there otherwise than it was asked for (ALREADY_EXISTS). */
+/** What stands otherwise than the wish has it (ALREADY_EXISTS), or in its driver's books alone (D-52). */
+const OTHERWISE: ReadonlySet<string> = new Set<FailureCode>(['driver-conflict', 'staged-not-mounted']);
+
+/** So its driver has answered, or the kernel after its OK. */
 function isHadOtherwise(...presences: readonly (Presence | undefined)[]): boolean {
   return presences.some((one) => {
     if (one?.kind !== 'unsure' || typeof one.because !== 'object') return false;
-    return one.because.code === 'driver-conflict';
+    return OTHERWISE.has(one.because.code);
   });
 }
 
