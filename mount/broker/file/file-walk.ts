@@ -110,14 +110,12 @@ class TreeWalk {
     } catch (error) {
       return this.#visit.refused(error, name);
     }
-    if (mountIdOf(child) !== this.#mountId) {
-      closeSync(child.descriptor);
-      return this.#visit.mounted(name);
+    try {
+      return mountIdOf(child) === this.#mountId ? this.#enter(child, name) : this.#visit.mounted(name);
+    } finally {
+      if (this.#levels.at(-1) === level) closeSync(child.descriptor);
+      else if (level.entries === undefined) closePlace(level);
     }
-    const entered = this.#enter(child, name);
-    if (this.#levels.at(-1) === level) closeSync(child.descriptor);
-    else if (level.entries === undefined) closePlace(level);
-    return entered;
   }
 
   #enter(place: OpenPath, name: Buffer): Result<void> {
@@ -130,8 +128,9 @@ class TreeWalk {
     }
     const isOpen = depth < OPEN_LEVELS_MAX;
     const names: Buffer[] = [];
-    const identity = isOpen ? '' : identityOf(place);
+    let identity = '';
     try {
+      if (!isOpen) identity = identityOf(place);
       const read = isOpen ? done : this.#readAll(place, entries, names);
       if (!read.ok) return read;
     } finally {
@@ -169,17 +168,13 @@ class TreeWalk {
   /** A directory that was moved has another one above it: then nobody knows what was visited. */
   #reopen(level: Level, child: OpenPath): Result<void> {
     if (level.place !== undefined) return done;
-    let parent: OpenPath;
     try {
-      parent = openDirectoryIn(child, '..');
+      level.place = openDirectoryIn(child, '..');
     } catch (error) {
       return failErrno(error, 'open the parent', 'unknown');
     }
-    if (identityOf(parent) === level.identity && mountIdOf(parent) === this.#mountId) {
-      level.place = parent;
-      return done;
-    }
-    closeSync(parent.descriptor);
+    if (identityOf(level.place) === level.identity && mountIdOf(level.place) === this.#mountId) return done;
+    closePlace(level);
     const message = `a directory was moved meanwhile, ${level.depth} levels deep`;
     return fail({ code: 'path-unsafe', message, effect: 'unknown' });
   }

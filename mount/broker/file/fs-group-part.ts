@@ -141,9 +141,13 @@ function openDirectory(parent: OpenPath, name: Buffer, walk: Walk): OpenPath | u
     if (errnoOf(error) !== 'ENOTDIR') refuse(walk, error);
     return undefined;
   }
-  if (mountIdOf(place) === walk.mountId) return place;
-  closeSync(place.descriptor);
-  return undefined;
+  let isOurs = false;
+  try {
+    isOurs = mountIdOf(place) === walk.mountId;
+    return isOurs ? place : undefined;
+  } finally {
+    if (!isOurs) closeSync(place.descriptor);
+  }
 }
 
 /** Undefined when it is gone, or not for us. */

@@ -102,10 +102,9 @@ class PartWalk {
       this.#pending.unshift(component);
       return undefined;
     }
-    if (!fstatSync(place.descriptor).isSymbolicLink()) {
-      this.#way.push(place);
-      return undefined;
-    }
+    this.#way.push(place);
+    if (!fstatSync(place.descriptor).isSymbolicLink()) return undefined;
+    this.#way.pop();
     closeSync(place.descriptor);
     return this.#follow(child.path, component);
   }

@@ -1,6 +1,5 @@
 /**
  * From an absolute path to a descriptor, without ever following a symbolic link. Runs in path brokers only.
- *
  * Because node has no openat2(2): /proc/self/fd/N/<component> is openat(2) in disguise.
  */
 import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync } from 'node:fs';
@@ -255,9 +254,11 @@ function below(from: OpenPath, names: readonly string[], path: AbsolutePath): Re
       place = child;
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') return ok({ place, missing: names.slice(index) });
-      const failed = blameComponent(childIn(place, name), path, error);
-      closeSync(place.descriptor);
-      return failed;
+      try {
+        return blameComponent(childIn(place, name), path, error);
+      } finally {
+        closeSync(place.descriptor);
+      }
     }
   }
   return ok({ place, missing: [] });
