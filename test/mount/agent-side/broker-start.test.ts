@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ChildProcess } from 'node:child_process';
-import { symlinkSync } from 'node:fs';
+import { readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
@@ -8,6 +8,7 @@ import { type BrokerProcess, startBroker } from '../../../mount/agent-side/broke
 import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
 import { scratchDirectory } from '../scratch.ts';
+import { until } from '../../until.ts';
 import { withDescriptors } from '../with-descriptors.ts';
 
 /** What happened to a broker that could not be started. */
@@ -50,6 +51,18 @@ test('a broker for which there is no descriptor ends at once, and nothing else d
   const signals = withoutSignals(t);
   assert.deepEqual(await withDescriptors(0, () => beginning([process.execPath, 'broker'])), NEVER_STARTED);
   assert.equal(signals.sent(), 0);
+});
+
+test('one for which there are too few is not started, and none of them is lost', async (t) => {
+  const signals = withoutSignals(t);
+  const open = (): number => readdirSync('/proc/self/fd').length;
+  for (let left = 0; left <= 14; left += 1) {
+    const before = open();
+    // What is started, where there are enough, is told that it is not wanted and ends.
+    await withDescriptors(left, () => beginning([process.execPath, '--eval', 'process.exit(0)']));
+    await until(`all of ${left} are closed`, () => open() === before, { waitMsMax: 20_000 });
+  }
+  assert.ok(signals.sent() <= 14);
 });
 
 test('so does one whose program is nowhere, which is told later', async (t) => {
