@@ -1,6 +1,7 @@
-/** Where a system tool is, and what is known of a place before one is run on it. */
-import { accessSync, constants } from 'node:fs';
-import { assert } from './failure.ts';
+/** Before a process is started: where a tool is, what is known of its target, and whether there are descriptors. */
+import { accessSync, closeSync, constants, openSync } from 'node:fs';
+import { failErrno } from './errno.ts';
+import { assert, done, type Result } from './failure.ts';
 
 /** The only places where a tool is looked for, and the PATH it gets. */
 export const TOOL_DIRECTORIES = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const;
@@ -18,6 +19,22 @@ function isExecutable(file: string): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/**
+ * Too few descriptors are an answer here, with effect `none`: of them Node.js makes a child without streams, and loses
+ * the pipes that it had made, for as long as this process lives. `count`: what the start of one takes at most.
+ */
+export function refuseWithoutDescriptors(file: string, count: number): Result<void> {
+  const spare: number[] = [];
+  try {
+    while (spare.length < count) spare.push(openSync('/dev/null', constants.O_RDONLY));
+    return done;
+  } catch (error) {
+    return failErrno(error, `cannot start ${file}`, 'none');
+  } finally {
+    for (const descriptor of spare) closeSync(descriptor);
   }
 }
 

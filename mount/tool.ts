@@ -3,8 +3,8 @@ import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 import { failErrno } from './errno.ts';
-import { assert, done, fail, ok, type Result } from './failure.ts';
-import { findTool, TOOL_DIRECTORIES } from './path-tool.ts';
+import { assert, fail, ok, type Result } from './failure.ts';
+import { findTool, refuseWithoutDescriptors, TOOL_DIRECTORIES } from './path-tool.ts';
 import { printable } from './text/printable.ts';
 
 export interface ToolRequest {
@@ -37,6 +37,8 @@ export interface ToolReport {
 }
 
 const TOOL_ENVIRONMENT = { PATH: TOOL_DIRECTORIES.join(':'), LC_ALL: 'C' } as const;
+/** A start takes so many at most: a file without a name, three pipes, and one more that tells how it went. */
+const DESCRIPTORS_MIN = 9;
 const OUTPUT_BYTES_MAX = 65_536;
 /** How long output is awaited after the exit, when something the tool left behind still holds its pipes. */
 const DRAIN_MS = 50;
@@ -57,7 +59,8 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
       effect: 'none',
     });
   }
-  const spare = refuseWithoutDescriptors(file);
+  // On a child without streams execa breaks: its error, for which nobody listens, would end this process and its tools.
+  const spare = refuseWithoutDescriptors(file, DESCRIPTORS_MIN);
   if (!spare.ok) return spare;
   const input = request.inputFile === undefined ? undefined : makeUnnamedFile(request.inputFile);
   if (input?.ok === false) return input;
@@ -96,25 +99,6 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
     stdout: stdout(),
     stderr: stderr(),
   });
-}
-
-/** A start takes so many at most: a file without a name, three pipes, and one more that tells how it went. */
-const DESCRIPTORS_MIN = 9;
-
-/**
- * Too few are an answer here. Node.js makes a child without streams of them, and loses the pipes that it had made. On
- * that child execa breaks, and its error, for which nobody listens, would end this process with all the tools it runs.
- */
-function refuseWithoutDescriptors(file: string): Result<void> {
-  const spare: number[] = [];
-  try {
-    while (spare.length < DESCRIPTORS_MIN) spare.push(openSync('/dev/null', constants.O_RDONLY));
-    return done;
-  } catch (error) {
-    return failErrno(error, `cannot start ${file}`, 'none');
-  } finally {
-    for (const descriptor of spare) closeSync(descriptor);
-  }
 }
 
 /** Its type is execa's own, which no name of execa's says as well. */

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { BrokerKind, BrokerPrograms, FromBroker, ToBroker } from '../broker/broker-protocol.ts';
 import { assert, type Result } from '../failure.ts';
+import { refuseWithoutDescriptors } from '../path-tool.ts';
 import { DEAF_NODE_FLAGS } from '../process/node-start.ts';
 
 export interface BrokerStart {
@@ -68,6 +69,8 @@ const BROKER_ENVIRONMENT = {
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
 const FROM_STANDARD_INPUT = ['--input-type=module', '-'] as const;
 const HEAP_MB_MAX = 128;
+/** A start takes so many at most: four pipes, both ends of each, and one more that tells how it went. */
+const DESCRIPTORS_MIN = 10;
 /** The end of a trace tells what it was; before it Node.js prints the line of a bundle, which may be all of it. */
 const LAST_WORDS_BYTES_MAX = 1_024;
 
@@ -82,7 +85,7 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   // One that ends before it has read itself is told by its end.
   child.stdin?.on('error', () => {});
   child.stdin?.end(program);
-  // Where no descriptor is left it has none at all.
+  // One that another process has left without descriptors meanwhile (ENFILE) has none at all.
   const stdio = child.stdio as ChildProcess['stdio'] | undefined;
   const lifeline = (stdio?.[4] ?? null) as Socket | null;
   child.on('message', (message) => {
@@ -117,7 +120,7 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   return broker;
 }
 
-/** Undefined: not started, as with ENOMEM, for which Node.js throws; it has an event for other failures. */
+/** Undefined: not started, as with EMFILE and with ENOMEM, for which Node.js throws; it has an event for the rest. */
 function spawnBroker(
   kind: BrokerKind,
   start: BrokerStart,
@@ -125,6 +128,7 @@ function spawnBroker(
 ): ChildProcess | undefined {
   const [node, ...rest] = start.command;
   assert(node !== undefined, 'a broker command has at least one word');
+  if (!refuseWithoutDescriptors(node, DESCRIPTORS_MIN).ok) return undefined;
   const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
   const source = program === undefined ? rest : FROM_STANDARD_INPUT;
   const words = [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...source, ...(start.words ?? []), kind];
