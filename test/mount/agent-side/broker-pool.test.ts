@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type BrokerPool, createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
 import type { BrokerPoolOptions } from '../../../mount/agent-side/broker-pool-options.ts';
 import type { Result } from '../../../mount/failure.ts';
-import type { AbsolutePath } from '../../../mount/host.ts';
+import { type AbsolutePath, below } from '../../../mount/host.ts';
+import { scratchDirectory } from '../scratch.ts';
 import { value } from '../../value.ts';
 
 const SLOW_BROKER = [process.execPath, fileURLToPath(new URL('../slow-broker.mjs', import.meta.url))];
@@ -267,6 +269,22 @@ test('brokers that cannot start are told to the caller, soon and with no effect'
     assert.deepEqual(verdict(await brokers.call('removeFile', { path: FINE })), ['broker-lost', 'none']);
     assert.deepEqual(brokers.pids(), []);
   }
+});
+
+test('a broker that does not come to listen is replaced', { timeout: 60_000 }, async (t) => {
+  const tick = standStill(t);
+  const begun = below(scratchDirectory(t), 'begun');
+  // Only the first one is stuck.
+  const program = `const { existsSync, writeFileSync } = require('node:fs');
+    if (existsSync('${begun}')) import('${SLOW_BROKER.at(-1)}');
+    else { setInterval(() => {}, 60_000); writeFileSync('${begun}', ''); }`;
+  const brokers = pool(t, { command: [process.execPath, '--eval', program], deadlineMs: 600_000 });
+  const waiting = answer(brokers, FINE);
+  const [stuck] = brokers.pids();
+  while (!existsSync(begun)) await nextTurn();
+  tick(120_000);
+  while (isAlive(stuck)) await nextTurn();
+  assert.notEqual(await waiting, stuck);
 });
 
 test('a broker knows nothing of the environment of the agent', async (t) => {
