@@ -37,7 +37,7 @@ export interface ToolReport {
 }
 
 const TOOL_ENVIRONMENT = { PATH: TOOL_DIRECTORIES.join(':'), LC_ALL: 'C' } as const;
-/** A start takes so many at most: a file without a name, three pipes, and one more that tells how it went. */
+/** A start takes at most so many descriptors: a nameless file, three pipes, and one more that tells how it went. */
 const DESCRIPTORS_MIN = 9;
 const OUTPUT_BYTES_MAX = 65_536;
 /** How long output is awaited after the exit, when something the tool left behind still holds its pipes. */

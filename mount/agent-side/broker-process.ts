@@ -69,7 +69,12 @@ const BROKER_ENVIRONMENT = {
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
 const FROM_STANDARD_INPUT = ['--input-type=module', '-'] as const;
 const HEAP_MB_MAX = 128;
-/** A start takes so many at most: four pipes, both ends of each, and one more that tells how it went. */
+/**
+ * Who owns brokers starts one at a time, so one that is stopped before it listens would be the last. Far more than a
+ * start takes on a machine without a processor for it: killed too early it would only have to begin anew.
+ */
+const START_MS_MAX = 120_000;
+/** A start takes so many descriptors at most: four pipes, both ends of each, and one more that tells how it went. */
 const DESCRIPTORS_MIN = 10;
 /** The end of a trace tells what it was; before it Node.js prints the line of a bundle, which may be all of it. */
 const LAST_WORDS_BYTES_MAX = 1_024;
@@ -88,10 +93,14 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   // One that another process has left without descriptors meanwhile (ENFILE) has none at all.
   const stdio = child.stdio as ChildProcess['stdio'] | undefined;
   const lifeline = (stdio?.[4] ?? null) as Socket | null;
+  const startTimer = setTimeout(() => broker.kill(), START_MS_MAX).unref();
+  child.once('exit', () => clearTimeout(startTimer));
   child.on('message', (message) => {
     const said = message as FromBroker;
-    if (said.kind === 'ready') events.onReady();
-    else if (said.kind === 'sign') events.onSign?.(said.id, said.seen);
+    if (said.kind === 'ready') {
+      clearTimeout(startTimer);
+      events.onReady();
+    } else if (said.kind === 'sign') events.onSign?.(said.id, said.seen);
     else if (said.kind === 'part') events.onPart?.(said.id, said.part, said.last);
     else events.onSettled(said.id, said.result);
   });
