@@ -90,6 +90,29 @@ test('when the broker dies, its call settles when the tool has ended, and others
   assert.deepEqual(verdict(await orphan), ['broker-lost', 'unknown']);
 });
 
+test('a tool whose broker has died is ended at its deadline with all that it started', async (t) => {
+  const tools = toolBroker(t);
+  await tools.run(run('true'));
+  const [broker = 0] = tools.pids();
+  const scratch = scratchDirectory(t);
+  const [reason, begun] = [below(scratch, 'reason-to-run'), below(scratch, 'begun')];
+  writeFileSync(reason, '');
+  const loop = `while [ -e ${reason} ]; do sleep 0.05; done`;
+  const script = `(${loop}) & touch ${begun}; ${loop}`;
+  let answer: unknown;
+  const orphan = tools
+    .run({ ...run('sh', '-c', script), deadlineMs: 5_000 })
+    .then((result) => (answer = verdict(result)));
+  await until('the tool runs', () => existsSync(begun));
+  signalProcess(broker, 'SIGKILL');
+  try {
+    await until('the orphan has ended', () => answer !== undefined, { waitMsMax: 20_000 });
+  } finally {
+    unlinkSync(reason);
+  }
+  assert.deepEqual(await orphan, ['broker-lost', 'unknown']);
+});
+
 test('a broker that is gone is not named while a tool of it runs on: anybody may have its number', async (t) => {
   const tools = toolBroker(t);
   await tools.run(run('true'));
