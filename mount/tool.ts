@@ -48,9 +48,13 @@ const DRAIN_MS = 50;
  *
  * Guarantees: settles when the child has ended, however long a kill takes (a child in uninterruptible sleep keeps it
  * open), and does not wait for daemons it left behind that hold its pipes. A non-zero exit is a report, not a failure.
+ * `onBegun` is told of the child before anybody can have waited for it.
  * Errors: `tool-missing`, and `input-output` when the kernel refuses a new process or file; both with effect `none`.
  */
-export async function runTool(request: ToolRequest): Promise<Result<ToolReport>> {
+export async function runTool(
+  request: ToolRequest,
+  onBegun: (pid: number) => void = () => {},
+): Promise<Result<ToolReport>> {
   const file = findTool(request.tool);
   if (file === undefined) {
     return fail({
@@ -78,6 +82,7 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
       effect: 'none',
     });
   }
+  onBegun(pid);
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   let deadlinePassed = false;

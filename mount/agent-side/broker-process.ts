@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { BrokerKind, BrokerPrograms, FromBroker, ToBroker } from '../broker/broker-protocol.ts';
+import type { ToolProcess } from '../broker/tool-process.ts';
 import { assert, type Result } from '../failure.ts';
 import { refuseWithoutDescriptors } from '../path-tool.ts';
 import { DEAF_NODE_FLAGS } from '../process/node-start.ts';
@@ -36,6 +37,8 @@ export interface BrokerEvents {
   readonly onSettled: (id: number, result: Result<unknown>) => void;
   /** A sign of life of a long call. */
   readonly onSign?: (id: number, seen: number) => void;
+  /** The tool of a call runs. */
+  readonly onBegun?: (id: number, tool: ToolProcess) => void;
   /** A part of the answer of a parser. */
   readonly onPart?: (id: number, part: unknown, last: boolean) => void;
   /** Once, when the process is gone, by which signal; tools that it started may still run. */
@@ -101,6 +104,7 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
       clearTimeout(startTimer);
       events.onReady();
     } else if (said.kind === 'sign') events.onSign?.(said.id, said.seen);
+    else if (said.kind === 'begun') events.onBegun?.(said.id, said.tool);
     else if (said.kind === 'part') events.onPart?.(said.id, said.part, said.last);
     else events.onSettled(said.id, said.result);
   });

@@ -3,13 +3,15 @@ import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
 import { BrokerQueue } from './broker-queue.ts';
 import type { ToolAnswer } from '../broker/broker-protocol.ts';
+import { killTool, type ToolProcess } from '../broker/tool-process.ts';
 import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
 import type { ToolRequest } from '../tool.ts';
 
 export interface ToolBroker {
   /**
    * As runTool, in another process. Settles when the tool has ended, also when the broker dies under it: `broker-lost`,
-   * effect `unknown`. A request that waits longer than its deadline for its turn is `deadline-passed`, effect `none`.
+   * effect `unknown`; at its deadline it is killed then, too. A request that waits longer than its deadline for its
+   * turn is `deadline-passed`, effect `none`.
    */
   run(request: ToolRequest): Promise<ToolAnswer>;
   /** As `run`, before all that wait, and without a turn: for what is asked one at a time and must not wait. */
@@ -38,6 +40,8 @@ interface Pending {
   /** It fires at the deadline of the call, once that has begun. */
   timer: NodeJS.Timeout | undefined;
   overdue: boolean;
+  /** Undefined until the broker has said which it is. */
+  tool: ToolProcess | undefined;
 }
 
 interface Member {
@@ -82,7 +86,14 @@ class OneToolBroker implements ToolBroker {
     if (this.#members.isClosing) return Promise.resolve(failTool(request, 'broker-lost', 'none'));
     return new Promise((settle) => {
       this.#lastId += 1;
-      const pending: Pending = { id: this.#lastId, request, settle, timer: undefined, overdue: false };
+      const pending: Pending = {
+        id: this.#lastId,
+        request,
+        settle,
+        timer: undefined,
+        overdue: false,
+        tool: undefined,
+      };
       this.#waiting[add](pending, request.deadlineMs, () =>
         settle(failTool(request, 'deadline-passed', 'none')),
       );
@@ -125,6 +136,8 @@ class OneToolBroker implements ToolBroker {
     member.running.set(pending.id, pending);
     pending.timer = setTimeout(() => {
       pending.overdue = true;
+      // Its broker has done so, unless that was killed itself: then nobody else would end it.
+      if (pending.tool !== undefined) killTool(pending.tool);
       this.#pump();
     }, pending.request.deadlineMs + KILL_MS);
     member.broker.keepAgentAlive(true);
@@ -141,6 +154,10 @@ class OneToolBroker implements ToolBroker {
           member.ready = true;
           this.#members.started();
           this.#pump();
+        },
+        onBegun: (id, tool) => {
+          const pending = member.running.get(id);
+          if (pending !== undefined) pending.tool = tool;
         },
         onSettled: (id, result) => this.#settled(member, id, result as ToolAnswer),
         onDeath: () => this.#died(member),

@@ -18,6 +18,7 @@ import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
 import type { IscsiRecord } from './device/iscsi-record.ts';
+import type { ToolProcess } from './tool-process.ts';
 import type { Disk, IscsiSession } from '../block-devices.ts';
 import type { BoundPart, PartBind } from '../part-bind.ts';
 import type { WriteOptions } from '../temporary-file.ts';
@@ -159,6 +160,8 @@ export type FromBroker =
   | { readonly kind: 'ready' }
   /** The call goes on, and has seen so many entries: its deadline begins anew. */
   | { readonly kind: 'sign'; readonly id: number; readonly seen: number }
+  /** The tool runs. */
+  | { readonly kind: 'begun'; readonly id: number; readonly tool: ToolProcess }
   | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> }
   /** A part of the answer of a parser, which comes in parts so that none takes the agent long to decode. */
   | { readonly kind: 'part'; readonly id: number; readonly part: unknown; readonly last: boolean };

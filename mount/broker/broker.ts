@@ -16,7 +16,8 @@ import { performPathCall } from './dispatch.ts';
 import { protectMountPointsFromNowOn } from './file/mount-point.ts';
 import { holdForTools } from './path/short-tool.ts';
 import { sealProcess } from './process-seal.ts';
-import type { runTool } from '../tool.ts';
+import { toolProcessOf } from './tool-process.ts';
+import type { runTool, ToolRequest } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
 
 /** What every tool has a copy of. */
@@ -101,12 +102,20 @@ function serveTools(run: typeof runTool | undefined): void {
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'tool', 'a tool broker gets tool calls');
     running += 1;
-    void runOnLoop(run, { ...message.request, inheritedDescriptors: INHERITED }).then((result) => {
+    const { id, request } = message;
+    const begin = (pinned: ToolRequest) => run(pinned, (pid) => sayBegun(id, pid));
+    void runOnLoop(begin, { ...request, inheritedDescriptors: INHERITED }).then((result) => {
       running -= 1;
-      say({ kind: 'settled', id: message.id, result });
+      say({ kind: 'settled', id, result });
       if (running === 0 && !process.connected) process.exit(0);
     });
   });
+}
+
+/** In case that this broker is gone at the deadline of the tool. */
+function sayBegun(id: number, pid: number): void {
+  const tool = toolProcessOf(pid);
+  if (tool !== undefined) say({ kind: 'begun', id, tool });
 }
 
 function serveParser(parse: Parse | undefined): void {

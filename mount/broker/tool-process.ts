@@ -1,0 +1,32 @@
+/** Which process a tool is, so that the agent can end one whose broker is gone, and never another one instead. */
+import { readFileSync } from 'node:fs';
+
+/** A number goes to another process when its own has ended; with the time of the start it is of this one only. */
+export interface ToolProcess {
+  readonly pid: number;
+  /** In ticks since the boot (proc(5), stat). */
+  readonly started: string;
+}
+
+/** Undefined: there is no such process. Of a child that was not waited for it is the child. */
+export function toolProcessOf(pid: number): ToolProcess | undefined {
+  try {
+    // The name of the process, in parentheses, may hold anything.
+    const started = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ')[19];
+    return started === undefined ? undefined : { pid, started };
+  } catch {
+    return undefined;
+  }
+}
+
+/** SIGKILL to it and to its process group, which it leads; nothing, where it has ended. */
+export function killTool({ pid, started }: ToolProcess): void {
+  if (toolProcessOf(pid)?.started !== started) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended in this moment.
+  }
+}
