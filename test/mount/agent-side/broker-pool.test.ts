@@ -271,7 +271,7 @@ test('brokers that cannot start are told to the caller, soon and with no effect'
   }
 });
 
-test('a broker that does not come to listen is replaced', { timeout: 60_000 }, async (t) => {
+test('a broker that does not come to listen is replaced', { timeout: 300_000 }, async (t) => {
   const tick = standStill(t);
   const begun = below(scratchDirectory(t), 'begun');
   // Only the first one is stuck.

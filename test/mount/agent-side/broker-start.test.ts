@@ -60,7 +60,7 @@ test('one for which there are too few is not started, and none of them is lost',
     const before = open();
     // What is started, where there are enough, is told that it is not wanted and ends.
     await withDescriptors(left, () => beginning([process.execPath, '--eval', 'process.exit(0)']));
-    await until(`all of ${left} are closed`, () => open() === before, { waitMsMax: 20_000 });
+    await until(`all of ${left} are closed`, () => open() === before);
   }
   assert.ok(signals.sent() <= 14);
 });
