@@ -23,6 +23,7 @@ import {
   detachLoopDevice,
   findLoopDevices,
   type LoopDevice,
+  setReadOnly,
 } from '../../../../plugins/loopfile/device/loop-device.ts';
 import { MEBIBYTE, cannotRun } from '../world.ts';
 
@@ -150,4 +151,13 @@ test('a file that no device can show is told in the words of losetup, after few 
   });
   // Eight, and one more for each device that somebody else on the machine took in that moment.
   assert.ok(count >= 8 && count <= 16, `${count} processes`);
+});
+
+test('whoever is given the number of a device that was read-only may write', { skip }, async (t) => {
+  const [one] = twins(t);
+  const device = await attachLoopDevice(one);
+  await setReadOnly(device, true);
+  await detachLoopDevice(device);
+  const isReadOnly = execFileSync('blockdev', ['--getro', device.path], { encoding: 'utf8' });
+  assert.equal(isReadOnly.trim(), '0');
 });
