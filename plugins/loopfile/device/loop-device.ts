@@ -94,6 +94,8 @@ export async function detachLoopDevice(device: LoopDevice): Promise<void> {
   try {
     const now = await usedDevice(device.name);
     if (now === undefined || now.turn !== device.turn) return;
+    // The kernel keeps it for the number, and whoever is given that next could not write.
+    if (await isReadOnlyDevice(device)) await run('blockdev', ['--setrw', device.path]);
     await run('losetup', ['--detach', device.path]);
   } finally {
     await pin?.close();
