@@ -26,17 +26,14 @@ export interface UnreadyPods {
  * takes a place away, or wishes for more, comes after a look here, so no moment is missed in which a pod had all.
  */
 export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: UnreadyPodsParts): UnreadyPods {
-  const seen = new Map<PodUid, 'unready' | 'may-run'>();
-  /** Places of unready pods that were in doubt at the last look: with them no pod has been ready since. */
-  const doubted = new Map<PodUid, ReadonlySet<PublicationKey>>();
+  /** An unready pod has the places that were in doubt at the last look: with them it has not been ready since. */
+  const seen = new Map<PodUid, 'may-run' | ReadonlySet<PublicationKey>>();
 
   function judge(pod: PodUid): void {
     const before = seen.get(pod);
     if (before === 'may-run') return;
-    const isUnready = before === undefined ? isNew(pod) : !hasAll(pod);
-    if (before === undefined || !isUnready) seen.set(pod, isUnready ? 'unready' : 'may-run');
-    if (isUnready) doubted.set(pod, doubtedOf(pod));
-    else doubted.delete(pod);
+    const isUnready = before === undefined ? isNew(pod) : !hasAll(pod, before);
+    seen.set(pod, isUnready ? doubtedOf(pod) : 'may-run');
   }
 
   function doubtedOf(pod: PodUid): ReadonlySet<PublicationKey> {
@@ -49,22 +46,22 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
     return belief.ofPod(pod).length === 0 && whyUnknown(pod) === undefined;
   }
 
-  function hasAll(pod: PodUid): boolean {
+  function hasAll(pod: PodUid, doubted: ReadonlySet<PublicationKey>): boolean {
     const { volumes, unresolved } = desired();
     const places = placesOf(volumes, pod);
     // Whom nobody wants nobody starts.
-    return places.length > 0 && !isUnresolved(unresolved, pod) && places.every((key) => isTold(pod, key));
+    return places.length > 0 && !isUnresolved(unresolved, pod) && places.every((key) => isTold(key, doubted));
   }
 
   /**
    * In doubt it counts as told, since the pod may have been ready a moment ago, but not while that doubt is as old as
    * the last look, when the pod lacked something. What goes anyway no pod is told of.
    */
-  function isTold(pod: PodUid, key: PublicationKey): boolean {
+  function isTold(key: PublicationKey, doubted: ReadonlySet<PublicationKey>): boolean {
     return wantedAt(desired().volumes, key).some(({ spec }) => {
       const place = belief.volumes.get(spec.id)?.publications.get(key);
       if (place === undefined || place.untold === true || place.ended === true) return false;
-      return place.presence.kind === 'present' || doubted.get(pod)?.has(key) !== true;
+      return place.presence.kind === 'present' || !doubted.has(key);
     });
   }
 
@@ -73,9 +70,7 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
     if (unknownOrigins.size > 0) return;
     for (const pod of seen.keys()) {
       const isKept = isPodWanted(volumes, pod) || frozenPods.has(pod) || heldPods?.has(pod) === true;
-      if (isKept || belief.ofPod(pod).length > 0) continue;
-      seen.delete(pod);
-      doubted.delete(pod);
+      if (!isKept && belief.ofPod(pod).length === 0) seen.delete(pod);
     }
   }
 
@@ -88,13 +83,13 @@ export function createUnreadyPods({ belief, desired, isBusy, whyUnknown }: Unrea
       const known = belief.volumes.get(id);
       if (known === undefined || isBusy(id)) return;
       const left = withoutUnready(known, ({ key, pod }) => {
-        return wanted.has(key) && !frozenPods.has(pod.uid) && seen.get(pod.uid) === 'unready';
+        return wanted.has(key) && !frozenPods.has(pod.uid) && typeof seen.get(pod.uid) === 'object';
       });
       if (left !== known) belief.observe(left);
     },
     wishEnds() {
       forgetGone();
-      for (const [pod, now] of seen) if (now === 'unready') judge(pod);
+      for (const [pod, now] of seen) if (now !== 'may-run') judge(pod);
     },
   };
 }

@@ -17,6 +17,7 @@ import type {
 import { brokenRules, isTrueOf, wordsOf } from '../../plugins/topology-rule.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
+import { optionName } from '../../kubernetes/fields/mount-option.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
 import type { HostPathSource } from '../../kubernetes/sources/read-host-path.ts';
 import { resolveSecret } from './csi-secrets.ts';
@@ -66,11 +67,6 @@ export function resolveHostPathVolume(
   if (!resolved.ok) return resolved;
   const blocked = wrongNode(sources, volume);
   return ok({ ...resolved.value, readOnly, blocked });
-}
-
-/** What stands behind it may be a password. */
-function optionName(option: string): string {
-  return option.split('=', 1)[0] ?? '';
 }
 
 /** `name`: of the PersistentVolume, or of the volume in the pod. */

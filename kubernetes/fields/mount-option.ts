@@ -52,7 +52,12 @@ export function driverOptionProblem(option: string): string | undefined {
 export function mountOptionProblem(option: string): string | undefined {
   if (option.length > OPTION_BYTES_MAX) return `is longer than ${OPTION_BYTES_MAX} bytes`;
   if (!OPTION.test(option)) return 'is not one option of letters, digits and ._-:/@%+[] (no comma, no space)';
-  const name = option.split('=', 1)[0] ?? '';
+  const name = optionName(option);
   if (/^x-/i.test(name) || REFUSED.has(name.toLowerCase())) return 'is not an option that a volume may set';
   return undefined;
+}
+
+/** What stands behind the name may be a password. */
+export function optionName(option: string): string {
+  return option.split('=', 1)[0] ?? '';
 }

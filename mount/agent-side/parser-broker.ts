@@ -2,9 +2,9 @@
  * The agent's side of the one child process that parses texts, which may be made to be slow: what one costs is bounded
  * by the processor time and the memory that it takes, so a busy machine never makes a good text a costly one.
  */
-import { readFileSync } from 'node:fs';
 import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
+import { readProcessFile, statFieldsOf } from '../broker/process-file.ts';
 import { assert } from '../failure.ts';
 
 export interface ParserBrokerOptions extends BrokerStart {
@@ -218,26 +218,15 @@ class OneParserBroker implements ParserBroker {
   }
 }
 
-/** User and system time of a process (proc(5): the name in parentheses may hold anything). */
+/** User and system time of a process. */
 function processorMsOf(pid: number | undefined): number | undefined {
-  const fields = readProcess(pid, 'stat')
-    ?.replace(/^.*\) /s, '')
-    .split(' ');
+  const fields = pid === undefined ? undefined : statFieldsOf(pid);
   const ticks = Number(fields?.[11]) + Number(fields?.[12]);
   return Number.isNaN(ticks) ? undefined : ticks * TICK_MS;
 }
 
 function residentBytesOf(pid: number | undefined): number | undefined {
-  const pages = Number(readProcess(pid, 'statm')?.split(' ')[1]);
+  const sizes = pid === undefined ? undefined : readProcessFile(pid, 'statm');
+  const pages = Number(sizes?.split(' ')[1]);
   return Number.isNaN(pages) ? undefined : pages * PAGE_BYTES;
-}
-
-/** Reads a file of proc, which never waits for a disk. */
-function readProcess(pid: number | undefined, file: string): string | undefined {
-  if (pid === undefined) return undefined;
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return undefined;
-  }
 }

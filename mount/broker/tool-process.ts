@@ -1,5 +1,5 @@
 /** Which process a tool is, so that the agent can end one whose broker is gone, and never another one instead. */
-import { readFileSync } from 'node:fs';
+import { statFieldsOf } from './process-file.ts';
 
 /** A number goes to another process when its own has ended; with the time of the start it is of this one only. */
 export interface ToolProcess {
@@ -10,15 +10,8 @@ export interface ToolProcess {
 
 /** Undefined: there is no such process. Of a child that was not waited for it is the child. */
 export function toolProcessOf(pid: number): ToolProcess | undefined {
-  try {
-    // The name of the process, in parentheses, may hold anything.
-    const started = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      .replace(/^.*\) /s, '')
-      .split(' ')[19];
-    return started === undefined ? undefined : { pid, started };
-  } catch {
-    return undefined;
-  }
+  const started = statFieldsOf(pid)?.[19];
+  return started === undefined ? undefined : { pid, started };
 }
 
 /** SIGKILL to it and to its process group, which it leads; nothing, where it has ended. */

@@ -468,18 +468,26 @@ test('most pods gone at once stay until a second list says so', async () => {
   assert.equal(source.current().report?.massRemoval, undefined);
 });
 
+/** The server takes so long for each answer about pods. */
+function answerPodsAfter(
+  waitMs: number,
+  { clock, transport }: Pick<ReturnType<typeof world>, 'clock' | 'transport'>,
+): void {
+  const { request } = transport;
+  transport.request = async (one) => {
+    const answered = await request(one);
+    if (one.path.startsWith('/api/v1/pods'))
+      await new Promise<void>((resolve) => clock.timer(waitMs, resolve));
+    return answered;
+  };
+}
+
 test('most pods gone at once are believed to be gone by a server that takes its time for a list', async () => {
   const { clock, store, transport, start, source, shown } = world();
   const names = ['a', 'b', 'c', 'd', 'e'];
   for (const name of names) store.put(PODS, pod(name));
   await start();
-  const { request } = transport;
-  transport.request = async (one) => {
-    const answered = await request(one);
-    if (one.path.startsWith('/api/v1/pods'))
-      await new Promise<void>((resolve) => clock.timer(8_000, resolve));
-    return answered;
-  };
+  answerPodsAfter(8_000, { clock, transport });
   for (const name of names) store.remove(PODS, name);
   await clock.go(15_000);
   store.put(PODS, pod('late'));
@@ -494,13 +502,7 @@ test('what goes a while after most pods is asked for in time, however much else 
   const names = ['a', 'b', 'c', 'd', 'e'];
   for (const name of [...names, 'busy']) store.put(PODS, pod(name));
   await start();
-  const { request } = transport;
-  transport.request = async (one) => {
-    const answered = await request(one);
-    if (one.path.startsWith('/api/v1/pods'))
-      await new Promise<void>((resolve) => clock.timer(4_000, resolve));
-    return answered;
-  };
+  answerPodsAfter(4_000, { clock, transport });
   for (const name of names.slice(0, 4)) store.remove(PODS, name);
   await clock.go(3_000);
   store.remove(PODS, 'e');
