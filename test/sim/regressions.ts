@@ -874,4 +874,15 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'what its driver has staged in its books alone is unstaged before it is staged again (D-52)',
   },
+  {
+    seed: 949957889,
+    isOfToday: true,
+    sentence:
+      'what a dead life has asked for is set up under the node id that its driver had by then (DR-17)',
+  },
+  {
+    seed: 949961940,
+    isOfToday: true,
+    sentence: 'an attachment taken for lost while it was away stays so until it can be read (FN-01)',
+  },
 ];
