@@ -106,6 +106,7 @@ export class DriverOracle {
     this.#judgeOverlap(call, history, nature);
     if (!isQuestion(call)) this.#judgeQuarantine(call);
     if (wish?.ephemeral === true) this.#judgeEphemeral(call);
+    this.#noteStand(call, history, nature, wish);
     if (waiting()) this.#judgeNode(call, history, nature, wish);
     if (call.method === 'NodeExpandVolume') this.#judgeExpansion(call, history, nature, waiting);
     else if (!isQuestion(call)) this.#judgeOrder(call, history, nature, wish);
@@ -328,6 +329,24 @@ export class DriverOracle {
     }
   }
 
+  /** Under which node id it is set up; also by what a life has asked for that is over by now (seed 949957889). */
+  #noteStand(
+    { method, request }: VolumeCallRecord,
+    history: History,
+    nature: DriverNature,
+    wish: WishHistory | undefined,
+  ): void {
+    if (this.#parts.isInCluster === true || wish?.ephemeral === true) return;
+    if (method !== 'NodeStageVolume' && method !== 'NodePublishVolume') return;
+    const { attachedUnder, standsUnder } = history;
+    const [first] = attachedUnder.keys();
+    // Written down as begun, and killed before its driver was asked: nobody knows that nothing stands.
+    const isKept = attachedUnder.has(standsUnder ?? first ?? '');
+    const isThought = isKept && this.#mayBeThoughtToStand(request.volumeId, history);
+    if (isStanding(history) || isThought) return;
+    history.standsUnder = attachesNow(nature) ? nature.nodeId : first;
+  }
+
   /**
    * DR-17, A-085, A-053: one node id for all that is attached, until it is detached: the one that its driver had when
    * it was, whatever it says by now. What is set up anew is set up under the one that it has now.
@@ -340,7 +359,7 @@ export class DriverOracle {
   ): void {
     const { violate, recordsDamaged, isInCluster = false } = this.#parts;
     const { method, request } = call;
-    const { attachedUnder, standsUnder } = history;
+    const { attachedUnder } = history;
     if (isInCluster || wish?.ephemeral === true) return;
     const ids = [...attachedUnder.keys()];
     if (method === 'ControllerPublishVolume' || method === 'ControllerUnpublishVolume') {
@@ -354,11 +373,6 @@ export class DriverOracle {
         violate('DR-17', `${method} of ${request.volumeId} under ${nodeId}, not ${right.join(' or ')}`);
     }
     if (method !== 'NodeStageVolume' && method !== 'NodePublishVolume') return;
-    // Written down as begun, and killed before its driver was asked: nobody knows that nothing stands.
-    const isKept = attachedUnder.has(standsUnder ?? ids[0] ?? '');
-    const isThought = isKept && this.#mayBeThoughtToStand(request.volumeId, history);
-    if (!isStanding(history) && !isThought)
-      history.standsUnder = attachesNow(nature) ? nature.nodeId : ids[0];
     if (recordsDamaged() || !attachesNow(nature)) return;
     const under = history.standsUnder ?? ids[0];
     if (under === undefined || attachedUnder.has(under)) return;

@@ -31,6 +31,8 @@ export class ClusterWatch {
   #lastInUse: readonly string[] = [];
   #lookedOn = '';
   #belief: unknown;
+  /** Taken for lost while the attachment was away, and not taken back since: it may not have been readable again. */
+  readonly #rightlyLost = new Set<string>();
 
   constructor(sim: Simulation, cluster: SimCluster) {
     this.#sim = sim;
@@ -163,16 +165,23 @@ export class ClusterWatch {
     const desired = this.#sim.earlyView()?.reconciler.desired();
     if (desired === undefined || desired === this.#belief) return;
     this.#belief = desired;
-    for (const id of desired.lostAttachments.keys())
-      if (!this.#isDisturbed(id) && this.#wasThere(id))
+    for (const id of this.#rightlyLost)
+      if (!desired.lostAttachments.has(id as VolumeId)) this.#rightlyLost.delete(id);
+    for (const id of desired.lostAttachments.keys()) {
+      if (this.#goodSince(id) === undefined) this.#rightlyLost.add(id);
+      if (!this.#isDisturbed(id) && !this.#rightlyLost.has(id) && this.#wasThere(id))
         this.#sim.violate('lost', `${id} is taken for lost, and its attachment was there all the time`);
+    }
   }
 
   /** For longer than any answer is on its way. */
   #wasThere(unique: string): boolean {
+    return this.#sim.time.nowMs() - (this.#goodSince(unique) ?? Number.POSITIVE_INFINITY) > ANSWER_MS_MAX;
+  }
+
+  #goodSince(unique: string): number | undefined {
     const wanted = this.#cluster.view.wantedVolumes().get(unique);
-    const sinceMs = this.#goodSinceMs.get(wanted?.attachment ?? '') ?? Number.POSITIVE_INFINITY;
-    return this.#sim.time.nowMs() - sinceMs > ANSWER_MS_MAX;
+    return wanted && this.#goodSinceMs.get(wanted.attachment);
   }
 
   #isDisturbed(unique: string): boolean {
