@@ -8,6 +8,7 @@ import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
 import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
 import type { VolumeRecord } from '../../../reconciler/recovery/record.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
+import { nextDueMs } from '../../../reconciler/model/tombstone.ts';
 import { createBench, layout, mountAt, onlyRecord } from '../bench.ts';
 import { csi, place, wanted, wantedAs, wantedOfSize, wish } from '../world.ts';
 
@@ -159,6 +160,67 @@ test('what may come late has the size of its day: grown meanwhile, it is grown w
   plugins.fault = () => undefined;
   reconciler.setDesired(wish([wantedOfSize('data', ['web'], 20)]));
   assert.deepEqual(await callsIn(1_000), ['stage data', 'expand data', 'publish web/pv-data']);
+});
+
+/** The publish for `web` is under way when the wish for its volume changes, and `next` is published by that. */
+async function wishedOtherwiseMeanwhile(failure: Failure | undefined) {
+  const world = bench();
+  const { plugins, reconciler, callsIn } = world;
+  reconciler.setDesired(wish([wanted('data', ['first'])]));
+  await callsIn(1_000);
+  let answer = (): void => {};
+  plugins.gate = new Promise((resolve) => (answer = resolve));
+  reconciler.setDesired(wish([wanted('data', ['first', 'web'])]));
+  await callsIn(10);
+  // What a CSIDriver object says is for the next pod.
+  const spec = { ...csi('data'), podInfoOnMount: true };
+  reconciler.setDesired(wish([{ ...wanted('data', ['first', 'web', 'next']), spec }]));
+  await callsIn(10);
+  assert.deepEqual(plugins.calls.slice(-2), ['publish web/pv-data', 'publish next/pv-data']);
+  plugins.fault = (kind, subject) => (kind === 'publish' && subject.startsWith('web') ? failure : undefined);
+  answer();
+  plugins.gate = undefined;
+  await callsIn(10);
+  plugins.fault = () => undefined;
+  await callsIn(10_000);
+  return world;
+}
+
+test('a call that is answered has ended, though the wish for its volume changed while it was made', async () => {
+  const { host, reconciler, callsIn, known } = await wishedOtherwiseMeanwhile(undefined);
+  assert.equal(known()?.tombstones, undefined);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  assert.deepEqual([known(), host.files.size], [undefined, 0]);
+});
+
+test('one that is not answered is given back once, though the wish for its volume changed meanwhile', async () => {
+  const { host, reconciler, callsIn, known } = await wishedOtherwiseMeanwhile(UNANSWERED);
+  assert.deepEqual(
+    known()?.tombstones?.map(({ publication, open }) => [publication?.pod.uid, open]),
+    [['web', undefined]],
+  );
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.deepEqual([known(), host.files.size], [undefined, 0]);
+});
+
+test('the proof that ends a quarantine does not wait for a call that was answered', async () => {
+  const { plugins, reconciler, callsIn } = await wishedOtherwiseMeanwhile(undefined);
+  await reconciler.quarantine(id);
+  await callsIn(10_000);
+  assert.ok(plugins.calls.some((call) => call.startsWith('clean')));
+  assert.deepEqual(reconciler.obstacles(), []);
+});
+
+test('a call that is being made is due at no time, however old the one before it', async () => {
+  const { known } = await takenDown('publish', UNANSWERED);
+  const volume = known() ?? assert.fail('its record stays');
+  const [late] = volume.tombstones ?? [];
+  assert.ok(late?.untilMs);
+  assert.equal(nextDueMs(volume), late.untilMs);
+  assert.equal(nextDueMs({ ...volume, tombstones: [{ ...late, open: true }] }), undefined);
 });
 
 test('what the kernel shows meanwhile is given back at once, and more may come', async () => {
