@@ -70,7 +70,7 @@ export function createOperationRunner(runner: OperationRunnerParts): OperationRu
       : { kind: 'failed', failure: written.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
-    const heard = watch.lookout.ended(now, operation, outcome);
+    const heard = watch.lookout.ended(begun, operation, outcome);
     const learnt = noteSickness(policy.learn(heard, before, operation, outcome), operation, outcome);
     if (now.refusedExpansion !== undefined && learnt.refusedExpansion === undefined)
       runner.onGrowthDue(operation.volume);

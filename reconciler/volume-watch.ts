@@ -86,9 +86,9 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     resync,
     lookout: {
       begun: lookout.begun,
-      ended(volume, operation, outcome) {
-        unknownPlaces.ended(volume, operation, outcome);
-        return lookout.ended(volume, operation, outcome);
+      ended(begun, operation, outcome) {
+        unknownPlaces.ended(begun, operation, outcome);
+        return lookout.ended(begun, operation, outcome);
       },
     },
     quarantineControl,

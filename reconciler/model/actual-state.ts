@@ -100,6 +100,12 @@ export interface Tombstone {
   readonly givenBack?: 'arrived' | 'at-last' | undefined;
 }
 
+/** The place of a tombstone, with the specification under which its driver was asked. */
+export interface PlaceBeside {
+  readonly spec: VolumeSpec;
+  readonly publication: PublicationSpec;
+}
+
 export interface ActualVolume {
   /** As its driver was told, while anything of it stands. */
   readonly spec: VolumeSpec;

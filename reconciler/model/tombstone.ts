@@ -15,6 +15,7 @@ import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/
 import {
   type ActualVolume,
   isOnTheGround,
+  type PlaceBeside,
   type Presence,
   type Tombstone,
   untoldPlace,
@@ -37,16 +38,19 @@ export function withOpenCall(volume: ActualVolume, operation: Operation): Actual
 
 /**
  * What the end of the call says of it: answered, with whatever, this one has ended, and an older one may still come,
- * after the next teardown, too; not answered, it may come until then.
+ * after the next teardown, too; not answered, it may come until then. `begun`: the volume as its driver was told.
  */
 export function withCallEnded(
   volume: ActualVolume,
+  begun: ActualVolume,
   operation: Operation,
   outcome: VolumeOutcome,
   untilMs: number,
 ): ActualVolume {
-  const asked = askedBy(volume, operation);
-  if (asked === undefined) return volume;
+  const told = askedBy(begun, operation);
+  if (told === undefined) return volume;
+  // Another pod may have been told otherwise meanwhile.
+  const asked = isSameSpec(begun.spec, volume.spec) ? told : { ...told, spec: begun.spec };
   const before = tombstonesOf(volume).find((one) => isSame(volume, one, asked));
   if (outcome.kind === 'failed' && outcome.failure.unanswered === true)
     return replaced(volume, asked, { ...asked, untilMs });
@@ -123,11 +127,6 @@ export function placeBeside(volume: ActualVolume, key: PublicationKey): PlaceBes
   return { spec: one.spec ?? volume.spec, publication: one.publication };
 }
 
-export interface PlaceBeside {
-  readonly spec: VolumeSpec;
-  readonly publication: PublicationSpec;
-}
-
 /** `now` without what was given back beside it; `before`: as it was when that was asked. */
 export function withGivenBack(now: ActualVolume, before: ActualVolume, key: PublicationKey): ActualVolume {
   const given = tombstoneBeside(before, key);
@@ -139,7 +138,7 @@ export function withGivenBack(now: ActualVolume, before: ActualVolume, key: Publ
 /** When the next of them is due; undefined without any, or while the only ones are open, being given back or wait. */
 export function nextDueMs(volume: ActualVolume): number | undefined {
   const times = tombstonesOf(volume).flatMap((one) =>
-    one.untilMs === undefined || isSettledElsewhere(volume, one) ? [] : [one.untilMs],
+    one.untilMs === undefined || one.open === true || isSettledElsewhere(volume, one) ? [] : [one.untilMs],
   );
   return times.length === 0 ? undefined : Math.min(...times);
 }

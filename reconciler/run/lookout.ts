@@ -38,8 +38,8 @@ export interface LookoutParts {
 export interface Lookout {
   /** Whose time has begun at this start: once that is recorded, the next one does not begin it anew. */
   readonly begun: readonly VolumeId[];
-  /** The call of the operation has ended, or was given up: what is to be remembered of it. */
-  ended(volume: ActualVolume, operation: Operation, outcome: VolumeOutcome): ActualVolume;
+  /** The call of the operation has ended, or was given up: what is to be remembered of it. `begun`: as it was made. */
+  ended(begun: ActualVolume, operation: Operation, outcome: VolumeOutcome): ActualVolume;
   /** Before a volume is planned: what is due is given back. */
   visit(volume: VolumeId): void;
   /** What the kernel shows, of volumes of which nothing has changed since the table was asked for. */
@@ -72,9 +72,9 @@ export function createLookout(parts: LookoutParts): Lookout {
 
   return {
     begun,
-    ended(before, operation, outcome) {
-      const volume = actual.get(operation.volume) ?? before;
-      const next = withCallEnded(volume, operation, outcome, untilMs());
+    ended(begun, operation, outcome) {
+      const volume = actual.get(operation.volume) ?? begun;
+      const next = withCallEnded(volume, begun, operation, outcome, untilMs());
       const isDoubtful = outcome.kind === 'failed' && outcome.failure.unanswered === true;
       if (isDoubtful && next !== volume) {
         const [tombstone] = tombstonesOf(next).slice(-1);
