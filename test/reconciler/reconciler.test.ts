@@ -139,6 +139,23 @@ test('a driver that comes and goes every second does not have its volumes tried 
   assert.ok(plugins.world.has(place('web', 'data').key), 'the last return is not forgotten');
 });
 
+test('INV-30: a stage that is refused waits longer each time, though the attach before it is done again', async () => {
+  const { host, plugins, reconciler, told } = createBench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  const unmet: Failure = { code: 'driver-precondition', message: 'not attached', effect: 'none' };
+  plugins.fault = (kind) => (kind === 'stage' ? unmet : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(60_000);
+  const stages = plugins.calls.filter((call) => call.startsWith('stage'));
+  assert.ok(stages.length > 1 && stages.length <= 12, `${stages.length} calls`);
+  const pairs = stages.flatMap((call) => ['attach data', call]);
+  assert.deepEqual(plugins.calls.slice(0, pairs.length), pairs, 'the attach is done again before each');
+  const [obstacle] = reconciler.obstacles();
+  assert.equal(obstacle?.operation, 'stage');
+  assert.deepEqual([obstacle?.attempts, obstacle?.sinceMs], [stages.length, 0]);
+  assert.equal(told.filter((event) => event === 'operation failed').length, 1);
+});
+
 test('one failing pod does not delay another pod of the same volume (ST-14)', async () => {
   const { host, plugins, reconciler } = createBench();
   plugins.fault = (kind, subject) => (kind === 'publish' && subject.startsWith('bad') ? timedOut : undefined);
