@@ -28,12 +28,14 @@ export function createVolumeExecutor(parts: VolumeExecutorParts): Executor<Opera
   return createExecutor({ ...parts, traits });
 }
 
-/** Per (place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
+/**
+ * Per (place or rung, direction): a failing pod delays no other, and a failed climb never delays the way down. An
+ * attach that is done again because a stage was refused does not end the back-off of that stage, a failing expansion
+ * delays no rung, and a detach that cannot be made nothing that came late above it.
+ */
 function setbackKey(operation: Operation): string {
   const { kind } = operation;
-  // A failing expansion delays no rung, nor does a detach that cannot be made what came late above it.
-  const rung = climbs(kind) && kind !== 'expand' ? '' : kind;
-  return `${climbs(kind) ? 'up' : 'down'}/${publicationOf(operation) ?? rung}`;
+  return `${climbs(kind) ? 'up' : 'down'}/${publicationOf(operation) ?? kind}`;
 }
 
 /** What stands again was not taken down in vain; and what keeps a disk attached may have been what is unstaged now. */
