@@ -416,6 +416,17 @@ test('what nobody has and stands as no pod can have it goes first, and says what
   );
 });
 
+test('what nobody has is kept as no pod can have it while the wish is incomplete, and that is the reason', () => {
+  const missing = { code: 'reference-missing', message: 'secret default/key', effect: 'none' } as const;
+  const want = wanted('data', ['web'], missing);
+  const asDevice = { ...want, spec: { ...want.spec, mode: 'Block' } } as DesiredVolume;
+  const { key } = place('web', 'data');
+  const waits = [{ kind: 'blocked', operation: 'publish', publication: key, failure: missing }];
+  assert.deepEqual(plan(asDevice, actual('data', { staged: 'present' })), { operations: [], waits });
+  const used = plan(asDevice, actual('data', { staged: 'present', pods: { old: 'present' } }));
+  assert.match(used.waits.at(-1)?.failure?.message ?? '', /delete the pods that use it first \(default\/old\)/);
+});
+
 test('a pod that waits for what another pod never had to go first is told what that is kept for', () => {
   const want = wanted('data', ['web']);
   const asDevice = { ...want, spec: { ...want.spec, mode: 'Block' } } as DesiredVolume;

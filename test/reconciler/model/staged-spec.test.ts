@@ -445,3 +445,26 @@ test('of a volume found on disk the wish tells the rest, but not whether it is f
     [['blocked', 'volume-in-use']],
   );
 });
+
+for (const [what, answer] of [
+  ['answered', undefined],
+  ['not answered', timedOut],
+] as const)
+  test(`A-055: what is asked for a pod and ${what} is known, though another pod was refused meanwhile`, async () => {
+    const places = ['web', 'api'].map((pod) => place(pod, 'data', ''));
+    const entry = { presence: RESTARTED, generation: undefined, mount: undefined };
+    const found = {
+      ...actual('data', {}),
+      reconstructed: true as const,
+      publications: new Map(places.map((spec) => [spec.key, { ...entry, spec }])),
+    };
+    const { host, plugins, reconciler } = createBench({ recovered: new Map([[found.spec.id, found]]) });
+    plugins.needs = { attach: false, stage: false, expand: false };
+    plugins.fault = (_, subject) => (subject.startsWith('web') ? refused : answer);
+    reconciler.setDesired(wish([changed(EVERYTHING, ['web', 'api'])]));
+    await settled();
+    assert.deepEqual(plugins.calls, ['publish web/pv-data', 'publish api/pv-data']);
+    reconciler.setDesired(wish([changed({ fsType: 'ext3' }, ['web', 'api', 'more'])]));
+    await host.advance(60_000);
+    for (const { spec } of plugins.made) assert.deepEqual(spec, { ...csi('data'), ...EVERYTHING });
+  });
