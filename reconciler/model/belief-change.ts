@@ -23,12 +23,11 @@ import {
   RESTARTED,
   untoldPlace,
   type VolumeOutcome,
-  wasAbsent,
 } from './actual-state.ts';
 import { doubtGroups } from './group-doubt.ts';
 import { climbs, isBeside, type Operation, publicationOf } from './operation.ts';
 import { noteDevices } from './quarantine.ts';
-import { placeToClimbBy } from './staged-spec.ts';
+import { asTold, placeToClimbBy } from './staged-spec.ts';
 import { withGivenBack } from './tombstone.ts';
 
 function presenceOf(volume: ActualVolume, operation: Operation): Presence {
@@ -112,10 +111,8 @@ export function learn(
   operation: Operation,
   outcome: VolumeOutcome,
 ): ActualVolume {
-  const now =
-    outcome.kind === 'failed'
-      ? doubtBelow(reconstructedAgain(believed, before, outcome.failure), operation, outcome.failure)
-      : believed;
+  const told = asTold(believed, before, operation, outcome);
+  const now = outcome.kind === 'failed' ? doubtBelow(told, operation, outcome.failure) : told;
   const reached =
     outcome.kind === 'failed'
       ? afterFailure(before, believed, operation, outcome.failure)
@@ -202,14 +199,6 @@ function sizeForgotten(volume: ActualVolume): ActualVolume {
 function useForgotten(volume: ActualVolume): ActualVolume {
   const isInUse = volume.publications.size > 0 || volume.refusedExpansion?.because !== 'in-use';
   return sizeForgotten(isInUse ? volume : { ...volume, refusedExpansion: undefined });
-}
-
-/** Found on disk and only ever refused: its driver was told nothing that it would hold us to. */
-function reconstructedAgain(now: ActualVolume, before: ActualVolume, failure: Failure): ActualVolume {
-  if (before.reconstructed !== true || failure.effect !== 'none') return now;
-  const rungs = [now.attached, now.staged, ...[...now.publications.values()].map(({ presence }) => presence)];
-  const isTold = rungs.some((one) => !wasAbsent(one) && !isRestarted(one));
-  return isTold ? now : { ...now, reconstructed: true };
 }
 
 /** What the kernel (first two) or the driver (CSI: FAILED_PRECONDITION) holds against the rung below. */

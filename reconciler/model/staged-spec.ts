@@ -20,10 +20,19 @@ import {
   type PublicationSpec,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
-import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
+import {
+  type ActualPublication,
+  type ActualVolume,
+  isOnTheGround,
+  isRestarted,
+  type Presence,
+  type VolumeOutcome,
+  wasAbsent,
+} from './actual-state.ts';
 import { isContextOther, isNodeOther } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import { podName, type Wait, waitMessage } from './obstacle.ts';
+import { climbs, type Operation } from './operation.ts';
 import { isSurplus } from './single-pod.ts';
 import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
 
@@ -37,6 +46,25 @@ export function specToClimbBy(known: ActualVolume | undefined, wanted: VolumeSpe
   if (!traitsOf(spec).isShared) return known.reconstructed === true ? wanted : spec;
   const kept = fieldsKept(known).map((field) => [field, fieldValue(spec, field)]);
   return { ...wanted, ...Object.fromEntries(kept) };
+}
+
+/**
+ * After a call: found on disk and only ever refused, its driver was told nothing that it would hold us to. `before`: as
+ * the volume was when the call began.
+ */
+export function asTold(
+  now: ActualVolume,
+  before: ActualVolume,
+  { kind }: Operation,
+  outcome: VolumeOutcome,
+): ActualVolume {
+  if (outcome.kind === 'done' || outcome.failure.effect !== 'none')
+    // While this was asked for, another pod may have been refused.
+    return climbs(kind) && now.reconstructed === true ? { ...now, reconstructed: undefined } : now;
+  if (before.reconstructed !== true) return now;
+  const rungs = [now.attached, now.staged, ...[...now.publications.values()].map(({ presence }) => presence)];
+  const isTold = rungs.some((one) => !wasAbsent(one) && !isRestarted(one));
+  return isTold ? now : { ...now, reconstructed: true };
 }
 
 /**
@@ -144,9 +172,14 @@ export function needsRestage(
   if (desired === undefined || known === undefined || desired.blocked !== undefined) return false;
   if (isStageDead(known)) return isFreeToRenew(known);
   return (
-    [...known.publications.values()].every(({ untold }) => untold === true) &&
+    isToldToNone(known) &&
     (whyStageIsMissed(known, today) !== undefined || whatIsOtherwise(desired, known, today).length > 0)
   );
+}
+
+/** No pod has it, nor may have it. */
+function isToldToNone({ publications }: ActualVolume): boolean {
+  return [...publications.values()].every(({ untold }) => untold === true);
 }
 
 /**
@@ -181,13 +214,14 @@ export function placesThatCannotBeServed(
   desired: DesiredVolume,
   known: ActualVolume | undefined,
 ): (place: PublicationSpec) => Failure | undefined {
-  if (known !== undefined && isStageDead(known)) {
-    // A wish that is incomplete keeps it, and is the reason.
-    const isKept = desired.blocked !== undefined && isFreeToRenew(known);
-    return ({ key }) => (isKept ? undefined : deadStageFailure(known, key));
-  }
-  const failure = known === undefined ? undefined : unservedFailure(desired, known);
-  if (known === undefined || failure === undefined) return () => undefined;
+  if (known === undefined) return () => undefined;
+  const isDead = isStageDead(known);
+  // A wish that is incomplete keeps what no pod has, and is the reason.
+  if (desired.blocked !== undefined && (isDead ? isFreeToRenew(known) : isToldToNone(known)))
+    return () => undefined;
+  if (isDead) return ({ key }) => deadStageFailure(known, key);
+  const failure = unservedFailure(desired, known);
+  if (failure === undefined) return () => undefined;
   // Nobody knows what one that was found on disk was told; only that it is not what is wanted.
   return ({ key }) => (known.reconstructed !== true && known.publications.has(key) ? undefined : failure);
 }

@@ -424,7 +424,10 @@ test('what nobody has is kept as no pod can have it while the wish is incomplete
   const waits = [{ kind: 'blocked', operation: 'publish', publication: key, failure: missing }];
   assert.deepEqual(plan(asDevice, actual('data', { staged: 'present' })), { operations: [], waits });
   const used = plan(asDevice, actual('data', { staged: 'present', pods: { old: 'present' } }));
-  assert.match(used.waits.at(-1)?.failure?.message ?? '', /delete the pods that use it first \(default\/old\)/);
+  assert.match(
+    used.waits.at(-1)?.failure?.message ?? '',
+    /delete the pods that use it first \(default\/old\)/,
+  );
 });
 
 test('a pod that waits for what another pod never had to go first is told what that is kept for', () => {
