@@ -518,6 +518,23 @@ test('a reboot ends every call, and what one made before is given back, though n
   }
 });
 
+test('D-68: a reboot has all of it given back at once, also what was asked as files and as a device', async () => {
+  const { reconciler, callsIn, failing, record } = await takenDown('publish', UNANSWERED);
+  failing('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAsDevice('next')]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  const input = { table: createMountTable([]), shown: new Map(), layout };
+  const rebooted = bench(recover({ ...input, records: [record()], bootId: 'boot-2' }));
+  rebooted.reconciler.setDesired(wish([]));
+  await rebooted.callsIn(5_000);
+  const given = rebooted.plugins.made.filter(({ kind }) => kind === 'unpublish');
+  const places = given.map(({ spec, publication }) => `${spec.kind === 'csi' && spec.mode} ${publication?.pod.uid}`);
+  assert.deepEqual(places.toSorted(), ['Block next', 'Filesystem web']);
+  assert.deepEqual([rebooted.known(), rebooted.host.files.size], [undefined, 0], 'nothing can come any more');
+});
+
 test('of what a reboot left, a pod that wants the place again has it set up as ever', async () => {
   const { record } = await takenDown('publish', UNANSWERED);
   const input = { table: createMountTable([]), shown: new Map(), layout };
