@@ -28,6 +28,11 @@ export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[]
   return tombstones ?? [];
 }
 
+/** Each with its own specification: that of the volume is another one once one of them was raised. */
+function asAsked(volume: ActualVolume): readonly Tombstone[] {
+  return tombstonesOf(volume).map((one) => ({ ...one, spec: one.spec ?? volume.spec }));
+}
+
 /** As it is to be written down before the call is made. */
 export function withOpenCall(volume: ActualVolume, operation: Operation): ActualVolume {
   const asked = askedBy(volume, operation);
@@ -79,29 +84,30 @@ export function isUntimed({ open, untilMs }: Tombstone): boolean {
  * goes on.
  */
 export function withBootEnded(volume: ActualVolume): ActualVolume {
-  const known = tombstonesOf(volume);
-  if (known.length === 0) return volume;
+  if (volume.tombstones === undefined) return volume;
   // The clock by which they were waited for has ended with its boot.
-  const tombstones = known.map(({ untilMs: _, ...rest }) => rest);
+  const tombstones = asAsked(volume).map(({ untilMs: _, ...rest }) => rest);
   const ended = tombstones.filter(({ operation }) => operation === 'stage' || operation === 'publish');
   return ended.reduce(raisedForGood, { ...volume, tombstones });
 }
 
 /** Set up otherwise than before: what was asked before keeps its own specification. */
 export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualVolume['tombstones'] {
-  if (known.tombstones === undefined || isSameSpec(known.spec, spec)) return known.tombstones;
-  return known.tombstones.map((one) => ({ ...one, spec: one.spec ?? known.spec }));
+  const isAsBefore = known.tombstones === undefined || isSameSpec(known.spec, spec);
+  return isAsBefore ? known.tombstones : asAsked(known);
 }
 
 /** The volume with nothing that was due any more: what may have come is in doubt, and so it is given back. */
 export function withDueRaised(volume: ActualVolume, nowMs: number): ActualVolume {
-  const due = tombstonesOf(volume).filter((one) => isDue(one, nowMs));
+  const due = asAsked(volume).filter(
+    ({ open, untilMs }) => open !== true && untilMs !== undefined && untilMs <= nowMs,
+  );
   return due.reduce(raisedForGood, volume);
 }
 
 /** What the kernel shows where nothing should be is in doubt; its tombstone stays, since more may come. */
 export function withArrivedRaised(volume: ActualVolume, table: MountTable, layout: Layout): ActualVolume {
-  const arrived = tombstonesOf(volume).filter((one) =>
+  const arrived = asAsked(volume).filter((one) =>
     pathsOf(volume, one, layout).some((path) => table.at(path).length > 0),
   );
   return arrived.reduce(
@@ -123,8 +129,7 @@ export function placesBeside(volume: ActualVolume): readonly PublicationSpec[] {
 /** The one of `placesBeside`, with the specification under which its driver was asked. */
 export function placeBeside(volume: ActualVolume, key: PublicationKey): PlaceBeside | undefined {
   const one = tombstoneBeside(volume, key);
-  if (one?.publication === undefined) return undefined;
-  return { spec: one.spec ?? volume.spec, publication: one.publication };
+  return one?.publication && { spec: one.spec ?? volume.spec, publication: one.publication };
 }
 
 /** `now` without what was given back beside it; `before`: as it was when that was asked. */
@@ -230,10 +235,6 @@ function closed({ open: _, ...rest }: Tombstone): Tombstone {
   return rest;
 }
 
-function isDue({ open, untilMs }: Tombstone, nowMs: number): boolean {
-  return open !== true && untilMs !== undefined && untilMs <= nowMs;
-}
-
 /** It stands as something else now, with other places than those that were asked for, or under another node id. */
 function isElsewhere(volume: ActualVolume, one: Tombstone): boolean {
   const { operation, spec = volume.spec } = one;
@@ -293,7 +294,6 @@ function pathsOf(volume: ActualVolume, tombstone: Tombstone, layout: Layout): re
   }
   const isTaken = publication !== undefined && volume.publications.has(publication.key);
   if (publication === undefined || (isTaken && !isElsewhere(volume, tombstone))) return [];
-  return isDevice(spec)
-    ? [layout.mountPoint(spec, publication), layout.devicePublication(spec, publication).published]
-    : [layout.mountPoint(spec, publication)];
+  const path = layout.mountPoint(spec, publication);
+  return isDevice(spec) ? [path, layout.devicePublication(spec, publication).published] : [path];
 }
