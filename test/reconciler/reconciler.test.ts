@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
+import type { DeviceNumber } from '../../mount/host.ts';
 import { createMountTable } from '../../mount/mount-table.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
-import { onTheGround, RESTARTED } from '../../reconciler/model/actual-state.ts';
+import { type ActualVolume, onTheGround, RESTARTED } from '../../reconciler/model/actual-state.ts';
 import type { Reconstruction } from '../../reconciler/recovery/reconstruct.ts';
 import { parseRecord, recordOf } from '../../reconciler/recovery/record.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
@@ -656,6 +657,23 @@ test('a volume that no pod wants any more, and that does not come down, is lost 
   reconciler.setDesired(wish([want]));
   await host.advance(1_000);
   assert.deepEqual(plugins.calls.slice(-2), ['stage data', 'publish web/pv-data']);
+});
+
+test('what is found of a volume after the proof comes down, and the proof is made again', async () => {
+  const quarantine = { reason: 'attachment-lost', sinceWallMs: 1, devices: ['7:1' as DeviceNumber], verified: true } as const;
+  const clean: ActualVolume = { ...actual('data', {}), quarantine };
+  const { id } = clean.spec;
+  const { host, plugins, reconciler } = createBench({ recovered: new Map([[id, clean]]) });
+  reconciler.setDesired(wish([], { lostAttachments: new Set([id]) }));
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls, [], 'it was proven clean');
+  const found = { ...actual('data', { staged: 'unsure', pods: { old: 'unsure' } }), isInherited: true as const };
+  reconciler.takeReconstructed({ ...READ_WHOLE, volumes: [found] });
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls, ['unpublish old/pv-data', 'unstage data', 'clean 7:1']);
+  reconciler.setDesired(wish([]));
+  await host.advance(1_000);
+  assert.deepEqual([reconciler.actual().size, host.files.size], [0, 0]);
 });
 
 test('a volume that was never here is not in quarantine because it is not attached', async () => {
