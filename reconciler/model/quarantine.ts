@@ -7,7 +7,7 @@
  */
 import type { Failure } from '../../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../../mount/host.ts';
-import type { ActualVolume, Presence, QuarantineReason } from './actual-state.ts';
+import { type ActualVolume, isSetUp, type Presence, type QuarantineReason } from './actual-state.ts';
 
 export function enterQuarantine(
   volume: ActualVolume,
@@ -27,6 +27,17 @@ export function noteDevices(volume: ActualVolume): ActualVolume {
   if (quarantine === undefined) return volume;
   const devices = [...new Set([...quarantine.devices, ...devicesOf(volume)])];
   return { ...volume, quarantine: { ...quarantine, devices } };
+}
+
+/** Something of it stands that came after its proof, as a call may that was given up long ago. */
+export function isProofOutdated(volume: ActualVolume): boolean {
+  return volume.quarantine?.verified === true && isSetUp(volume);
+}
+
+/** To be proven clean again, once it is down. */
+export function withoutProof(volume: ActualVolume): ActualVolume {
+  const { quarantine, ...rest } = noteDevices(volume);
+  return { ...rest, quarantine: quarantine && { ...quarantine, verified: false } };
 }
 
 /**

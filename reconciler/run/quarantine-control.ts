@@ -19,7 +19,13 @@ import {
 } from '../model/attachment-identity.ts';
 import type { DesiredState } from '../model/desired-state.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { enterQuarantine, leaveQuarantine, mayLeave } from '../model/quarantine.ts';
+import {
+  enterQuarantine,
+  isProofOutdated,
+  leaveQuarantine,
+  mayLeave,
+  withoutProof,
+} from '../model/quarantine.ts';
 import type { RecordStore } from '../recovery/record-store.ts';
 
 export interface QuarantineControlParts {
@@ -80,6 +86,8 @@ class QuarantineGateway implements QuarantineControl {
     const reason = this.reasonFor(id);
     if (volume.quarantine === undefined && reason !== undefined && !isOnTheGround(volume)) {
       void this.#enter(volume, reason);
+    } else if (isProofOutdated(volume)) {
+      void this.#change(withoutProof(volume));
     } else if (mayLeave(volume, reason) && !this.#mayStillBeSaid(volume.quarantine)) {
       void this.#leave(volume);
     } else {

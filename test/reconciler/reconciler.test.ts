@@ -660,14 +660,22 @@ test('a volume that no pod wants any more, and that does not come down, is lost 
 });
 
 test('what is found of a volume after the proof comes down, and the proof is made again', async () => {
-  const quarantine = { reason: 'attachment-lost', sinceWallMs: 1, devices: ['7:1' as DeviceNumber], verified: true } as const;
+  const quarantine = {
+    reason: 'attachment-lost',
+    sinceWallMs: 1,
+    devices: ['7:1' as DeviceNumber],
+    verified: true,
+  } as const;
   const clean: ActualVolume = { ...actual('data', {}), quarantine };
   const { id } = clean.spec;
   const { host, plugins, reconciler } = createBench({ recovered: new Map([[id, clean]]) });
   reconciler.setDesired(wish([], { lostAttachments: new Set([id]) }));
   await host.advance(1_000);
   assert.deepEqual(plugins.calls, [], 'it was proven clean');
-  const found = { ...actual('data', { staged: 'unsure', pods: { old: 'unsure' } }), isInherited: true as const };
+  const found = {
+    ...actual('data', { staged: 'unsure', pods: { old: 'unsure' } }),
+    isInherited: true as const,
+  };
   reconciler.takeReconstructed({ ...READ_WHOLE, volumes: [found] });
   await host.advance(1_000);
   assert.deepEqual(plugins.calls, ['unpublish old/pv-data', 'unstage data', 'clean 7:1']);

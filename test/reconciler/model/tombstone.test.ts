@@ -530,7 +530,9 @@ test('D-68: a reboot has all of it given back at once, also what was asked as fi
   rebooted.reconciler.setDesired(wish([]));
   await rebooted.callsIn(5_000);
   const given = rebooted.plugins.made.filter(({ kind }) => kind === 'unpublish');
-  const places = given.map(({ spec, publication }) => `${spec.kind === 'csi' && spec.mode} ${publication?.pod.uid}`);
+  const places = given.map(
+    ({ spec, publication }) => `${spec.kind === 'csi' && spec.mode} ${publication?.pod.uid}`,
+  );
   assert.deepEqual(places.toSorted(), ['Block next', 'Filesystem web']);
   assert.deepEqual([rebooted.known(), rebooted.host.files.size], [undefined, 0], 'nothing can come any more');
 });
