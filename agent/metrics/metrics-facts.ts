@@ -39,9 +39,11 @@ export interface MetricsFacts {
   readonly notReadyForMs: number | undefined;
   /** Passes of the reconciler since the start. */
   readonly passes: number;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch; the same as long as nobody sets the clock. */
   readonly startedWallMs: number;
 }
+
+const SECOND_MS = 1_000;
 
 /** One moment of a running agent. */
 export function observeForMetrics(view: AgentView, clock: Pick<Clock, 'nowMs' | 'wallMs'>): MetricsFacts {
@@ -61,8 +63,20 @@ export function observeForMetrics(view: AgentView, clock: Pick<Clock, 'nowMs' | 
     nowMs: clock.nowMs(),
     notReadyForMs: notReadyForMs(desiredObjects, clock),
     passes: reconciler.passes(),
-    startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
+    startedWallMs: startedWallMs(view, clock),
   };
+}
+
+/**
+ * What the clock of the wall showed then, and whole seconds more or less where it was set since. Two clocks never tell
+ * one moment, and a start that moves is a restart to whoever counts its changes.
+ */
+function startedWallMs(
+  { startedMs, startedWallMs: shownMs }: Pick<AgentView, 'startedMs' | 'startedWallMs'>,
+  clock: Pick<Clock, 'nowMs' | 'wallMs'>,
+): number {
+  const byNowMs = clock.wallMs() - (clock.nowMs() - startedMs);
+  return shownMs + Math.round((byNowMs - shownMs) / SECOND_MS) * SECOND_MS;
 }
 
 /** By the cluster's word, as far as it says since when: clocks that differ make it too long or too short. */

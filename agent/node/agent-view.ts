@@ -36,5 +36,7 @@ export interface AgentView {
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   readonly operationTimes: Pick<OperationTimes, 'text'>;
   readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
+  /** One moment by both clocks. */
   readonly startedMs: number;
+  readonly startedWallMs: number;
 }

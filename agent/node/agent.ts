@@ -294,6 +294,6 @@ function viewOf(
     recoveredVolumes: recovered.size,
     ...{ statistics, operationTimes, unreadableRecords },
     unresolvedSinceMs: feed.unresolvedSinceMs,
-    startedMs: host.nowMs(),
+    ...{ startedMs: host.nowMs(), startedWallMs: host.wallMs() },
   };
 }
