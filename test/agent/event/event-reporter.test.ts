@@ -7,15 +7,18 @@ import type { UnresolvedVolume } from '../../../reconciler/model/desired-state.t
 import { ApiStore, type Json, refusal } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../kubernetes/api/store-transport.ts';
+import { podUid } from '../manifests.ts';
 import * as node from '../status-fixture.ts';
 
 const ORIGIN = 'https://store.test:6443 node n1';
 const EVENTS = '/api/v1/namespaces/default/events';
 const MINUTE_MS = 60_000;
 
-function missing(name: string): UnresolvedVolume {
-  const message = `Secret default/${name} is missing`;
-  return { pod: node.WEB, volumeName: name, failure: { code: 'reference-missing', message, effect: 'none' } };
+const CART = { ...node.WEB, uid: podUid('uid-cart'), namespace: 'shop', name: 'cart' };
+
+function missing(name: string, pod = node.WEB): UnresolvedVolume {
+  const message = `Secret ${pod.namespace}/${name} is missing`;
+  return { pod, volumeName: name, failure: { code: 'reference-missing', message, effect: 'none' } };
 }
 
 function nameOf(event: Json | undefined): string {
@@ -35,7 +38,10 @@ function world() {
       desired: () => node.desired([], { unresolved }),
       obstacles: () => [],
     },
-    desiredObjects: { pods: new Map([[node.WEB.uid, { origin: ORIGIN }]]), rejected: [] },
+    desiredObjects: {
+      pods: new Map([node.WEB, CART].map(({ uid }) => [uid, { origin: ORIGIN }])),
+      rejected: [],
+    },
   };
   const begin = () => {
     const log = { warn: (event: string) => void warned.push(event) };
@@ -61,7 +67,7 @@ function world() {
       unresolved = all;
       for (const listener of listeners) listener();
     },
-    events: () => ((store.answer('GET', EVENTS).body as Json)['items'] ?? []) as readonly Json[],
+    events: (path = EVENTS) => ((store.answer('GET', path).body as Json)['items'] ?? []) as readonly Json[],
     writes: () => store.asked.filter((one) => !one.startsWith('GET')).length,
   };
 }
@@ -138,4 +144,35 @@ test('a lost answer makes no second event, and what is denied is told once and n
   await clock.go(MINUTE_MS);
   assert.equal(writes() - before, 2);
   assert.deepEqual(warned, ['events not written', 'events not written']);
+});
+
+test('a namespace whose events the server fails to take, as for a webhook, silences no other', async () => {
+  const { clock, store, begin, say, events } = world();
+  begin();
+  store.instead = (method, path) =>
+    method !== 'GET' && path.startsWith(EVENTS) ? refusal(500, 'failed calling webhook') : undefined;
+  const theirs = Array.from({ length: 4 }, (_, index) => missing(`data-${index}`));
+  say(theirs);
+  await clock.go(20 * MINUTE_MS);
+  say([...theirs, missing('a', CART)]);
+  await clock.go(10_000);
+  assert.equal(events('/api/v1/namespaces/shop/events').length, 1);
+  say([...theirs, missing('a', CART), missing('b', CART)]);
+  await clock.go(10_000);
+  assert.equal(events('/api/v1/namespaces/shop/events').length, 2);
+  assert.equal(events().length, 0);
+  store.instead = () => undefined;
+  await clock.go(2 * MINUTE_MS);
+  assert.equal(events().length, 4);
+});
+
+test('a server that takes nothing is tried once a minute at last, however many namespaces wait', async () => {
+  const { clock, store, begin, say, writes } = world();
+  begin();
+  store.instead = (method) => (method === 'GET' ? undefined : refusal(500, 'the database is away'));
+  say([missing('a'), missing('b'), missing('a', CART)]);
+  await clock.go(10 * MINUTE_MS);
+  const before = writes();
+  await clock.go(10 * MINUTE_MS);
+  assert.ok(writes() - before <= 11, `${writes() - before} in ten minutes`);
 });
