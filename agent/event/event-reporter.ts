@@ -29,7 +29,8 @@ export interface EventWatch {
 /**
  * Guarantees: a trouble that stands is said within seconds, a wait within half a minute, and again every 5 minutes; at
  * most one write at a time, and none while nothing is in the way; a server that does not take them costs one try in a
- * minute, and what is said meanwhile waits, bounded. Nothing of a volume depends on it.
+ * minute, and what is said meanwhile waits, bounded. A namespace of which it takes none keeps back those of no other.
+ * Nothing of a volume depends on it.
  */
 export interface EventReporter {
   begin(watch: EventWatch): void;
@@ -54,7 +55,10 @@ class QueueOfEvents implements EventReporter {
   /** Each is found by its id: of one that waits only the newest is sent. */
   readonly #queue = new Map<string, DueEvent>();
   #watch: EventWatch | undefined;
+  /** Those of which the last write has failed for now; who comes first is tried first. */
+  readonly #failing = new Set<string>();
   #isSending = false;
+  #isWaiting = false;
   #isStopped = false;
   readonly #retries = new Retries(RETRY);
   #told: string | undefined;
@@ -105,28 +109,53 @@ class QueueOfEvents implements EventReporter {
   }
 
   async #send(): Promise<void> {
-    if (this.#isSending) return;
+    // While it waits, what is of a namespace that has not failed is tried all the same: the server may be well.
+    if (this.#isSending || (this.#isWaiting && this.#unhindered() === undefined)) return;
+    this.#cancelRetry();
+    this.#isWaiting = false;
     this.#isSending = true;
-    for (const event of this.#queue.values()) {
+    for (let event = this.#next(); event !== undefined; event = this.#next()) {
       const failure = await this.#write(event);
       if (this.#isStopped) return;
+      const namespace = namespaceOf(event.subject.namespace);
+      this.#failing.delete(namespace);
       if (failure !== undefined && isForNow(failure)) {
+        this.#failing.add(namespace);
         this.#retryLater(failure);
-        return;
+        break;
       }
       // Another one of that id may have come meanwhile: it is said, and more of it in five minutes.
       this.#queue.delete(event.id);
       if (failure === undefined) this.#retries.reset();
       this.#tell(failure);
     }
+    if (this.#queue.size === 0) this.#failing.clear();
     this.#isSending = false;
+  }
+
+  #unhindered(): DueEvent | undefined {
+    const events = [...this.#queue.values()];
+    return events.find(({ subject }) => !this.#failing.has(namespaceOf(subject.namespace)));
+  }
+
+  /** Where all namespaces fail they are tried in turn: an admission webhook may stand in the way of one alone. */
+  #next(): DueEvent | undefined {
+    const unhindered = this.#unhindered();
+    if (unhindered !== undefined) return unhindered;
+    const events = [...this.#queue.values()];
+    for (const namespace of this.#failing) {
+      const first = events.find(({ subject }) => namespaceOf(subject.namespace) === namespace);
+      if (first !== undefined) return first;
+    }
+    return undefined;
   }
 
   #retryLater(failure: ApiFailure): void {
     this.#tell(failure);
     const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs });
+    this.#isWaiting = true;
     this.#cancelRetry = this.#parts.clock.timer(waitMs, () => {
-      this.#isSending = false;
+      this.#isWaiting = false;
       void this.#send();
     });
   }
