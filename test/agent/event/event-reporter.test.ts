@@ -166,6 +166,20 @@ test('a namespace whose events the server fails to take, as for a webhook, silen
   assert.equal(events().length, 4);
 });
 
+test('what is told late is told with the time when it stood', async () => {
+  const { clock, transport, begin, say, events } = world();
+  begin();
+  transport.cut(true);
+  say([missing('a')]);
+  await clock.go(5_000);
+  say([]);
+  await clock.go(20 * MINUTE_MS);
+  transport.cut(false);
+  await clock.go(2 * MINUTE_MS);
+  const told = events().map(({ firstTimestamp, lastTimestamp }) => [firstTimestamp, lastTimestamp]);
+  assert.deepEqual(told, [['2026-01-01T00:00:01Z', '2026-01-01T00:00:03Z']]);
+});
+
 test('a server that takes nothing is tried once a minute at last, however many namespaces wait', async () => {
   const { clock, store, begin, say, writes } = world();
   begin();
