@@ -8,8 +8,9 @@ export interface DueEvent extends VolumeEvent {
   readonly id: string;
   /** How often it has been said in this life, this time included. */
   readonly count: number;
-  /** Since when it has stood, on the host's clock. */
+  /** Since when it has stood, and when it was due, on the host's clock: the server may take it much later. */
   readonly sinceMs: number;
+  readonly atMs: number;
 }
 
 export interface EventLook {
@@ -60,7 +61,7 @@ export class EventBook {
       entry.saidMs = nowMs;
       entry.count += 1;
       nextMs = Math.min(nowMs + AGAIN_AFTER_MS, nextMs ?? Number.POSITIVE_INFINITY);
-      due.push({ ...event, id, count: entry.count, sinceMs: entry.sinceMs });
+      due.push({ ...event, id, count: entry.count, sinceMs: entry.sinceMs, atMs: nowMs });
     }
     return { due, nextMs };
   }

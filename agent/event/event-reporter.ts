@@ -166,8 +166,8 @@ class QueueOfEvents implements EventReporter {
     const { namespace } = event.subject;
     const name = eventNameOf(event);
     const path = eventPath({ namespace: namespaceOf(namespace), name });
-    const { message, count } = event;
-    const news = { message, lastTimestamp: this.#wall(this.#parts.clock.nowMs()) };
+    const { message, count, atMs } = event;
+    const news = { message, lastTimestamp: this.#wall(atMs) };
     if (count > 1) {
       const failure = await this.#patch(path, { ...news, count });
       if (failure?.code !== 'absent') return failure;
