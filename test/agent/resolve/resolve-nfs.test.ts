@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { desired, volumeOf } from '../desired.ts';
 import { nfsVolume } from '../../../plugins/nfs/nfs-traits.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
-import { claimSource, claimYaml, onlyRejection, podYaml, wishOf } from '../manifests.ts';
+import { mountArguments } from '../../../mount/agent-side/tools/mount-arguments.ts';
+import { claimSource, claimYaml, onlyRejection, path, podYaml, wishOf } from '../manifests.ts';
 
 const UID = 'uid-web' as PodUid;
 
@@ -53,6 +54,17 @@ test('addresses of IPv6 are in brackets, however they were written', () => {
     const { state, id } = inline(`{server: ${server}, path: /data}`);
     const { spec } = volumeOf(state, id);
     assert.equal(spec.kind === 'nfs' && spec.source, '[2001:db8::1]:/data');
+  }
+});
+
+test('a server may have an underscore in its name, and a dot at the end, as for a kubelet', () => {
+  for (const server of ['nas_01', 'nas_01.example', 'store.example.']) {
+    const { state, id } = inline(`{server: ${server}, path: /data}`);
+    const { spec } = volumeOf(state, id);
+    const source = spec.kind === 'nfs' ? spec.source : '';
+    assert.equal(source, `${server}:/data`);
+    const mounted = mountArguments({ fsType: 'nfs', source, target: path('/v'), options: [] });
+    assert.ok(mounted.ok, source);
   }
 });
 
