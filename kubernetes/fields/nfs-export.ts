@@ -7,7 +7,8 @@ export interface NfsExport {
   readonly path: string;
 }
 
-const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/;
+/** No host name has an underscore (RFC 1123), and resolvers know some that do; a dot at the end ends a search. */
+const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?\.?$/;
 const CONTROL = /\p{Cc}/u;
 const PATH_BYTES_MAX = 1_024;
 

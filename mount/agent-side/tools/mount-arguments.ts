@@ -6,7 +6,7 @@ import { printable } from '../../text/printable.ts';
 
 const CONTROL = /[\u0000-\u001f\u007f]/;
 /** A name or an address, never an option; one of IPv6 is in brackets, so the first `:/` ends it. */
-const NFS_SOURCE = /^(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:.]+\]):\/[^\u0000-\u001f\u007f]*$/;
+const NFS_SOURCE = /^(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9a-f:.]+\]):\/[^\u0000-\u001f\u007f]*$/;
 /** mount(8) reads `LABEL=` and the like as a search for a device. */
 const TMPFS_LABEL = /^[A-Za-z0-9][-A-Za-z0-9_.:/]*$/;
 
