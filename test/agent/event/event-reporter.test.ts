@@ -15,6 +15,11 @@ const EVENTS = '/api/v1/namespaces/default/events';
 const MINUTE_MS = 60_000;
 
 const CART = { ...node.WEB, uid: podUid('uid-cart'), namespace: 'shop', name: 'cart' };
+/** Each in a namespace of its own. */
+const SHOPS = Array.from({ length: 20 }, (_, index) => ({
+  ...CART,
+  ...{ uid: podUid(`uid-${index}`), namespace: `shop-${index}` },
+}));
 
 function missing(name: string, pod = node.WEB): UnresolvedVolume {
   const message = `Secret ${pod.namespace}/${name} is missing`;
@@ -39,7 +44,7 @@ function world() {
       obstacles: () => [],
     },
     desiredObjects: {
-      pods: new Map([node.WEB, CART].map(({ uid }) => [uid, { origin: ORIGIN }])),
+      pods: new Map([node.WEB, CART, ...SHOPS].map(({ uid }) => [uid, { origin: ORIGIN }])),
       rejected: [],
     },
   };
@@ -190,3 +195,18 @@ test('a server that takes nothing is tried once a minute at last, however many n
   await clock.go(10 * MINUTE_MS);
   assert.ok(writes() - before <= 11, `${writes() - before} in ten minutes`);
 });
+
+for (const status of [429, 503])
+  test(`a server that is too busy (${status}) is asked by no namespace before the next try`, async () => {
+    const { clock, store, begin, say, writes } = world();
+    begin();
+    store.instead = (method) => (method === 'GET' ? undefined : refusal(status, 'too many requests'));
+    say([missing('a')]);
+    await clock.go(20 * MINUTE_MS);
+    const before = writes();
+    for (const index of SHOPS.keys()) {
+      say([missing('a'), ...SHOPS.slice(0, index + 1).map((pod) => missing('data', pod))]);
+      await clock.go(3_000);
+    }
+    assert.ok(writes() - before <= 2, `${writes() - before} in a minute`);
+  });
