@@ -58,7 +58,8 @@ class QueueOfEvents implements EventReporter {
   /** Those of which the last write has failed for now; who comes first is tried first. */
   readonly #failing = new Set<string>();
   #isSending = false;
-  #isWaiting = false;
+  /** Why nothing is tried for a time. */
+  #waitsFor: ApiFailure | undefined;
   #isStopped = false;
   readonly #retries = new Retries(RETRY);
   #told: string | undefined;
@@ -109,10 +110,9 @@ class QueueOfEvents implements EventReporter {
   }
 
   async #send(): Promise<void> {
-    // While it waits, what is of a namespace that has not failed is tried all the same: the server may be well.
-    if (this.#isSending || (this.#isWaiting && this.#unhindered() === undefined)) return;
+    if (this.#isSending || (this.#waitsFor !== undefined && !this.#mayGoOn(this.#waitsFor))) return;
     this.#cancelRetry();
-    this.#isWaiting = false;
+    this.#waitsFor = undefined;
     this.#isSending = true;
     for (let event = this.#next(); event !== undefined; event = this.#next()) {
       const failure = await this.#write(event);
@@ -131,6 +131,11 @@ class QueueOfEvents implements EventReporter {
     }
     if (this.#queue.size === 0) this.#failing.clear();
     this.#isSending = false;
+  }
+
+  /** What failed in the server may be of one namespace: others are tried all the same. That it is away or busy is of all. */
+  #mayGoOn({ code, retryAfterMs }: ApiFailure): boolean {
+    return code === 'failed' && retryAfterMs === undefined && this.#unhindered() !== undefined;
   }
 
   #unhindered(): DueEvent | undefined {
@@ -153,9 +158,9 @@ class QueueOfEvents implements EventReporter {
   #retryLater(failure: ApiFailure): void {
     this.#tell(failure);
     const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs });
-    this.#isWaiting = true;
+    this.#waitsFor = failure;
     this.#cancelRetry = this.#parts.clock.timer(waitMs, () => {
-      this.#isWaiting = false;
+      this.#waitsFor = undefined;
       void this.#send();
     });
   }
