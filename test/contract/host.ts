@@ -302,6 +302,17 @@ function fileSentences(sentence: Sentence): void {
     assert.equal(await text(host, path), 'first');
     assert.deepEqual(await names(host, root), ['f']);
   });
+  sentence('an exclusive write leaves alone what others have beside it', async ({ host, root }) => {
+    const others = ['.f.tmp', '.f', 'f.tmp', '.f.tmp.tmp'];
+    for (const name of others) await write(host, below(root, name), `of somebody: ${name}`);
+    for (const content of ['', 'first']) {
+      value(await host.writeFile(below(root, 'f'), bytes(content), { ...PLAIN, exclusive: true }));
+      assert.equal(await text(host, below(root, 'f')), content);
+      assert.deepEqual(await names(host, root), [...others, 'f'].sort());
+      for (const name of others) assert.equal(await text(host, below(root, name)), `of somebody: ${name}`);
+      value(await host.removeFile(below(root, 'f')));
+    }
+  });
   sentence('a file is not written where it cannot be', async ({ host, root }) => {
     value(await host.makeDirectory(below(root, 'd'), 0o755));
     refuses(await host.writeFile(below(root, 'd'), bytes('x'), PLAIN), 'path-wrong-kind');
