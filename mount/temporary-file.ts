@@ -5,7 +5,10 @@ import { type AbsolutePath, below, nameIn, parentOf } from './absolute-path.ts';
 export interface WriteOptions {
   readonly mode: number;
   readonly durable: boolean;
-  /** Fail with `path-wrong-kind` instead of replacing. */
+  /**
+   * Fail with `path-wrong-kind` instead of replacing. It is made under its own name and no other, so one that is cut
+   * short leaves a part of it.
+   */
   readonly exclusive?: boolean;
 }
 

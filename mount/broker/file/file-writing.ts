@@ -1,21 +1,13 @@
 /** Replacing a file as a whole, by a temporary file and rename. Path brokers only. */
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
 import { attempt, unlinkIfThere } from './attempt.ts';
 import { type OpenPath, type ChildPath, childIn, withChild } from '../path/path-walk.ts';
-import { errnoOf } from '../../errno.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
 import { temporaryName, type WriteOptions } from '../../temporary-file.ts';
+
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /**
  * Temporary file and rename. The temporary name is fixed, so that what a dead agent left is found and replaced: the
@@ -23,28 +15,48 @@ import { temporaryName, type WriteOptions } from '../../temporary-file.ts';
  */
 export function writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Result<void> {
   return withChild(path, (child) => {
-    const temporary = childIn(child.parent, temporaryName(child.name));
-    const written = attempt(`write ${temporary.name} for ${path}`, 'none', () =>
-      writeAnew(temporary, content, options),
-    );
-    const placed = written.ok ? putInPlace(temporary, child, options) : written;
-    if (!placed.ok) {
-      attempt(`unlink ${temporary.name}`, 'none', () => unlinkIfThere(temporary));
-      return placed;
-    }
-    return options.durable ? attempt(`fsync ${path}`, 'unknown', () => syncDirectory(child.parent)) : done;
+    const placed =
+      options.exclusive === true
+        ? makeFile(child, content, options)
+        : replaceFile(child, path, content, options);
+    if (!placed.ok || !options.durable) return placed;
+    return attempt(`fsync ${path}`, 'unknown', () => syncDirectory(child.parent));
   });
 }
 
-function putInPlace(temporary: ChildPath, child: ChildPath, options: WriteOptions): Result<void> {
-  if (options.exclusive !== true) {
-    return attempt(`rename to ${child.name}`, 'none', () => renameSync(temporary.path, child.path));
+function replaceFile(
+  child: ChildPath,
+  path: AbsolutePath,
+  content: Uint8Array,
+  options: WriteOptions,
+): Result<void> {
+  const temporary = childIn(child.parent, temporaryName(child.name));
+  const written = attempt(`write ${temporary.name} for ${path}`, 'none', () =>
+    writeAnew(temporary, content, options),
+  );
+  const placed = written.ok
+    ? attempt(`rename to ${child.name}`, 'none', () => renameSync(temporary.path, child.path))
+    : written;
+  if (!placed.ok) attempt(`unlink ${temporary.name}`, 'none', () => unlinkIfThere(temporary));
+  return placed;
+}
+
+/**
+ * Under its own name: the directory may be somebody else's (a hostPath), who may have a file of the temporary name, or
+ * of a file system without hard links, by which a temporary file could be put in a place without replacing.
+ */
+function makeFile(child: ChildPath, content: Uint8Array, options: WriteOptions): Result<void> {
+  let descriptor: number;
+  try {
+    // The mode is whole from the first moment on: a broker has no umask.
+    descriptor = openSync(child.path, NEW_FILE, options.mode);
+  } catch (error) {
+    return failErrno(error, `make ${child.name}`, 'none');
   }
-  // link(2) is the rename that never replaces.
-  const linked = attempt(`link to ${child.name}`, 'none', () => linkSync(temporary.path, child.path));
-  return linked.ok
-    ? attempt(`unlink ${temporary.name}`, 'unknown', () => unlinkSync(temporary.path))
-    : linked;
+  const written = attempt(`write ${child.name}`, 'none', () => fillAndClose(descriptor, content, options));
+  if (written.ok) return done;
+  const gone = attempt(`unlink ${child.name}`, 'unknown', () => unlinkIfThere(child));
+  return gone.ok ? written : gone;
 }
 
 /** A dead agent has hardly ever left one: that one is in the way is asked when it is. */
@@ -58,9 +70,11 @@ function writeAnew(child: ChildPath, content: Uint8Array, options: WriteOptions)
   writeNew(child, content, options);
 }
 
-function writeNew(child: ChildPath, content: Uint8Array, { mode, durable }: WriteOptions): void {
-  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-  const descriptor = openSync(child.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+function writeNew(child: ChildPath, content: Uint8Array, options: WriteOptions): void {
+  fillAndClose(openSync(child.path, NEW_FILE, 0o600), content, options);
+}
+
+function fillAndClose(descriptor: number, content: Uint8Array, { mode, durable }: WriteOptions): void {
   try {
     for (let written = 0; written < content.length; ) {
       written += writeSync(descriptor, content, written, content.length - written);
