@@ -4,7 +4,7 @@
  * Every single change of the tree is one effect, so a call such as removeTree or makeDirectory can be cut in its
  * middle. It is not the simulator's host: no drivers, no watches, no concurrency of its own.
  */
-import type { WriteOptions } from '../../mount/temporary-file.ts';
+import { temporaryName, type WriteOptions } from '../../mount/temporary-file.ts';
 import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
 import { done, type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
@@ -353,7 +353,7 @@ export function createMemoryHost(): MemoryHost {
     if (found.value !== undefined && options.exclusive === true) return problem('path-wrong-kind', path);
     const parent = directoryOf(parentOf(path));
     if (!parent.ok) return parent;
-    const temporary = `.${nameIn(path)}.tmp`;
+    const temporary = temporaryName(nameIn(path));
     const node = makeNode('file', options.mode, Uint8Array.from(content));
     change(() => parent.value.children.set(temporary, node));
     change(() => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FailureCode, Result } from '../../../mount/failure.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
+import { temporaryName } from '../../../mount/temporary-file.ts';
 import { transition } from '../../../mount/transition.ts';
 import { type Generation, writeGeneration } from '../../../plugins/pod/atomic-writer.ts';
 import {
@@ -355,10 +356,23 @@ test('a clock that is out of its mind still makes names of the right form', asyn
   }
 });
 
-test('a name that the host uses for its temporary file is written all the same', async () => {
-  const files = { '.a.tmp': 'first', a: 'second' };
-  const host = await volumeWith(files);
-  assert.deepEqual(readAll(host, `${VOLUME}/..data`), files);
+test('INV-24: a name that the host uses for its temporary file is written all the same', async () => {
+  // Where a name leaves no room for more the temporary one is a hash, which is shorter.
+  const long = 'a'.repeat(253);
+  const between = 'b'.repeat(248);
+  for (const files of [
+    { '.a.tmp': 'first', a: 'second' },
+    { [temporaryName(long)]: 'first', [long]: 'second' },
+    {
+      [temporaryName(temporaryName(between))]: 'first',
+      [temporaryName(between)]: 'second',
+      [between]: 'third',
+    },
+  ]) {
+    const host = await volumeWith(files);
+    assert.deepEqual(readAll(host, `${VOLUME}/..data`), files);
+    assert.equal(host.names(`${VOLUME}/..data`).length, Object.keys(files).length);
+  }
 });
 
 test('paths that could leave the volume or meet its own names are refused before anything is written', () => {
