@@ -215,15 +215,15 @@ function* giveUp(
 }
 
 /**
- * Short names first: Host.writeFile takes a temporary name that is longer than the file's own, and a file of the
- * payload that happens to have that name must come after it.
+ * Nobody sees it yet, so each file is made under its own name (`exclusive`): the temporary name of one may be the name
+ * of another.
  */
 function* writeTree(path: AbsolutePath, tree: ContentDirectory): Program<Result<void>> {
   const made = yield* paths.makeDirectory(path, DIRECTORY_MODE);
   if (!made.ok) return made;
-  const shortFirst = [...tree.files].sort(([a], [b]) => a.length - b.length);
-  for (const [name, { content, mode }] of shortFirst) {
-    const written = yield* paths.writeFile(below(path, name), content, { mode, durable: false });
+  for (const [name, { content, mode }] of tree.files) {
+    const options = { mode, durable: false, exclusive: true };
+    const written = yield* paths.writeFile(below(path, name), content, options);
     if (!written.ok) return written;
   }
   for (const [name, directory] of tree.directories) {

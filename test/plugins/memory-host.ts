@@ -353,8 +353,12 @@ export function createMemoryHost(): MemoryHost {
     if (found.value !== undefined && options.exclusive === true) return problem('path-wrong-kind', path);
     const parent = directoryOf(parentOf(path));
     if (!parent.ok) return parent;
-    const temporary = temporaryName(nameIn(path));
     const node = makeNode('file', options.mode, Uint8Array.from(content));
+    if (options.exclusive === true) {
+      change(() => parent.value.children.set(nameIn(path), node));
+      return done;
+    }
+    const temporary = temporaryName(nameIn(path));
     change(() => parent.value.children.set(temporary, node));
     change(() => {
       parent.value.children.delete(temporary);

@@ -298,26 +298,24 @@ export class SimHost implements Host {
 
   writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Promise<Result<void>> {
     const { kernel, onWrite } = this.#parts;
-    const temporary = temporaryFor(path);
+    const isExclusive = options.exclusive === true;
+    const begun = isExclusive ? path : temporaryFor(path);
     const applyHalf = () => {
-      kernel.removeFile(temporary);
-      kernel.makeFile(
-        temporary,
-        content.subarray(0, this.#parts.random.below(content.length + 1)),
-        options.mode,
-      );
+      if (!isExclusive) kernel.removeFile(begun);
+      // One that is there stays as it is.
+      kernel.makeFile(begun, content.subarray(0, this.#parts.random.below(content.length + 1)), options.mode);
     };
     const apply = (): Result<void> => {
       onWrite(path, content);
       const facts = kernel.inspect(path);
       if (typeof facts === 'string') return fail(failureOf(facts, path));
-      if (facts.kind === 'directory' || (options.exclusive === true && facts.kind !== 'absent')) {
+      if (facts.kind === 'directory' || (isExclusive && facts.kind !== 'absent')) {
         return fail(failureOf('EEXIST', path));
       }
-      kernel.removeFile(temporary);
-      const made = kernel.makeFile(temporary, Uint8Array.from(content), options.mode);
+      if (!isExclusive) kernel.removeFile(begun);
+      const made = kernel.makeFile(begun, Uint8Array.from(content), options.mode);
       if (made !== undefined) return fail(failureOf(made, path));
-      const renamed = kernel.rename(temporary, path);
+      const renamed = isExclusive ? undefined : kernel.rename(begun, path);
       if (options.durable) kernel.synchronise(parentOf(path));
       return finished(renamed, path);
     };
