@@ -94,6 +94,14 @@ test('every line of a key is taken out by itself, and what a driver has cut off'
   );
 });
 
+test('a short line of a secret, however far it is indented, takes no words out of others', () => {
+  const text = 'cannot mount - connection refused: {"on": {}, "disk": {}}';
+  const secret =
+    '{\n            "id": "abcdefgh",\n            on\n          -\n          },\n           }\n}';
+  assert.equal(withoutSecretValues(text, [secret]), text);
+  assert.equal(withoutSecretValues(`${text} "id": "abcdefgh"`, [secret]), `${text} [redacted]`);
+});
+
 test('two secrets, one inside the other, leave no rest', () => {
   assert.equal(withoutSecretValues('is hunter2-and-more', ['hunter2', 'hunter2-and-more']), 'is [redacted]');
 });
