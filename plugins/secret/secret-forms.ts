@@ -41,11 +41,13 @@ function replaced(text: string, spans: readonly Span[]): string {
   return shown + text.slice(at);
 }
 
-/** The whole, and each line, which may be told alone. */
+/** The whole, and each line, which may be told alone: without the indentation, which says nothing of its length. */
 function* partsOf(value: string): Iterable<string> {
   const trimmed = value.trim();
   if (trimmed.length >= SECRET_LENGTH_MIN) yield trimmed;
-  for (const line of trimmed.split(/\r?\n/)) if (line.length >= SECRET_LINE_LENGTH_MIN) yield line.trim();
+  for (const line of trimmed.split(/\r?\n/).map((one) => one.trim())) {
+    if (line.length >= SECRET_LINE_LENGTH_MIN) yield line;
+  }
 }
 
 /** Characters of which the first two values of each form can be told, unless they are mostly space. */
