@@ -102,6 +102,21 @@ test('a short line of a secret, however far it is indented, takes no words out o
   assert.equal(withoutSecretValues(`${text} "id": "abcdefgh"`, [secret]), `${text} [redacted]`);
 });
 
+test('INV-25: what was cut off in the middle of a sentence, and is marked so, is no more shown than at its end', () => {
+  const secret = 'correct-horse-battery-staple';
+  const forms = [secret, Buffer.from(secret).toString('base64'), Buffer.from(secret).toString('hex')];
+  for (const form of forms) {
+    for (const kept of [17, form.length - 1]) {
+      for (const mark of ['...', '…', '"...', '\\"...', ' ...', '***', '[...]', '<truncated>', '\\u2026']) {
+        const text = `bad password "${form.slice(0, kept)}${mark} (exit 32)`;
+        const shown = withoutSecretValues(text, [secret]);
+        assert.equal(shown, `bad password "[redacted]${mark} (exit 32)`);
+      }
+    }
+  }
+  assert.equal(withoutSecretValues('in the correct... order', [secret]), 'in the correct... order');
+});
+
 test('two secrets, one inside the other, leave no rest', () => {
   assert.equal(withoutSecretValues('is hunter2-and-more', ['hunter2', 'hunter2-and-more']), 'is [redacted]');
 });
