@@ -22,7 +22,7 @@ export interface SecretSearch {
 
 /** A few tens of milliseconds. A driver's sentence and a key of 4 KiB take a hundredth of them. */
 const STEPS_MAX = 400_000;
-/** So much of a secret at the end of a text, and the rest was cut off; or half of it, if that is less. */
+/** So much of a secret, and the rest was cut off, by the end of the text or a mark of that; or half of it, if less. */
 const REST_LENGTH_MIN = 8;
 const HALF_LENGTH_MIN = 4;
 
@@ -47,6 +47,9 @@ const LINE_ENDS = [/\r?\n[ \t]*/g, /\\\r?\n[ \t]*/g, /(?:\\+r)?\\+n[ \t]*|\\*\r?
 const VIEWS_MAX = 12;
 /** More than there are code points. */
 const CODES = 0x110000;
+
+/** How programs write that they have left something out, in or behind the quotes round the rest. */
+const CUT_MARK = /(?:\\*["'`])? ?(?:\.{3}|…|\\+u2026|\*{3}|[[(<](?:\.{3}|…|truncated))/iy;
 
 class TooLong extends Error {}
 
@@ -95,7 +98,10 @@ export function createSecretSearch(text: string, isCut: boolean): SecretSearch {
           else if (isSame(alphabet, step.value, value)) next.add(step.to);
         }
       }
-      if (next.size === 0) return atEnd && isEnough(met, values.length, isCut) ? read.length : undefined;
+      if (next.size === 0) {
+        if (atEnd && isEnough(met, values.length, isCut)) return read.length;
+        return isEnough(met, values.length, false) ? firstCut(read, places) : undefined;
+      }
       places = next;
     }
     return Math.max(...places);
@@ -113,6 +119,15 @@ export function createSecretSearch(text: string, isCut: boolean): SecretSearch {
     },
     found: () => (tooLong ? undefined : merged(spans)),
   };
+}
+
+/** The first of the places at which a mark says that more was cut off. */
+function firstCut(text: string, places: Iterable<number>): number | undefined {
+  const cuts = [...places].filter((place) => {
+    CUT_MARK.lastIndex = place;
+    return CUT_MARK.test(text);
+  });
+  return cuts.length === 0 ? undefined : Math.min(...cuts);
 }
 
 function isEnough(met: number, length: number, isCut: boolean): boolean {
