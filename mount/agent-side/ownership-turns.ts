@@ -53,6 +53,8 @@ export function createOwnershipTurns(): OwnershipTurns {
 
   return {
     async run(turn, walk) {
+      // One that was aborted before tells nobody any more.
+      if (turn.signal.aborted) return undefined;
       const queue = queues.get(turn.key) ?? [];
       const place = await wait(turn, queue);
       try {
