@@ -86,6 +86,31 @@ spec:
   );
 });
 
+test('a container that has the name of an earlier one, in any list, is refused: their parts have one place', () => {
+  const mount = (part: string): string => `volumeMounts: [{name: data, mountPath: /data, subPath: ${part}}]`;
+  const cases: readonly (readonly [lists: string, field: string])[] = [
+    [`containers: [{name: main, ${mount('a')}}, {name: main, ${mount('b')}}]`, 'containers[1]'],
+    [
+      `containers: [{name: main, ${mount('a')}}]\n  initContainers: [{name: main, ${mount('b')}}]`,
+      'initContainers[0]',
+    ],
+    [
+      `containers: [{name: main, ${mount('a')}}]\n  ephemeralContainers: [{name: main}]`,
+      'ephemeralContainers[0]',
+    ],
+  ];
+  for (const [lists, field] of cases) {
+    const pod = `apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: uid-web}\nspec:\n  ${lists}`;
+    const wish = wishOf({ 'web.yaml': `${pod}\n  volumes: [{name: data, emptyDir: {}}]\n` });
+    const rejection = onlyRejection(wish);
+    assert.ok(
+      rejection.startsWith(`spec.${field}.name: "main" is the name of an earlier container`),
+      rejection,
+    );
+    assert.deepEqual([wish.pods.size, [...wish.frozenPods]], [0, ['uid-web']]);
+  }
+});
+
 test('a pod that mounts a volume it does not define is refused by name, and frozen', () => {
   const wish = wishOf({
     'web.yaml': podYaml('web', { data: 'emptyDir: {}' }).replace('- name: data', '- name: date'),
