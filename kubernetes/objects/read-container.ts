@@ -36,11 +36,15 @@ export interface ReadContainer {
   readonly container: Container;
 }
 
-/** Each with its place in the document; one container at least is a must. */
+/**
+ * Each with its place in the document; one container at least is a must. No two have one name, of whichever list they
+ * are, as for Kubernetes: what is made for a container on the host has its name.
+ */
 export function readContainers(spec: FieldReader, pod: PodMetadata): readonly ReadContainer[] {
   if (spec.key('containers').list().length === 0)
     spec.key('containers').refuse('is missing or empty; expected at least one container');
   const label = readLabel(spec.key('securityContext').key('seLinuxOptions'));
+  const names = new Set<string>();
   return CONTAINER_LISTS.flatMap(([key, kind]) =>
     spec
       .key(key)
@@ -52,7 +56,7 @@ export function readContainers(spec: FieldReader, pod: PodMetadata): readonly Re
           .list()
           .map((one) => readMount(one, taken));
         const container: Container = {
-          name: reader.key('name').requiredText(...LABEL_NAME),
+          name: readName(reader.key('name'), names),
           kind,
           mounts,
           variables: readVariables(reader, mounts, pod),
@@ -65,6 +69,13 @@ export function readContainers(spec: FieldReader, pod: PodMetadata): readonly Re
         return { reader, container };
       }),
   );
+}
+
+function readName(reader: FieldReader, names: Set<string>): string {
+  const name = reader.requiredText(...LABEL_NAME);
+  if (name !== '' && names.has(name)) reader.refuse(`${quoted(name)} is the name of an earlier container`);
+  names.add(name);
+  return name;
 }
 
 function readMount(reader: FieldReader, taken: Set<string>): VolumeMount {
