@@ -12,6 +12,7 @@ import { parseQuantityBytes } from '../../../kubernetes/fields/quantity.ts';
 import { mountOptionProblem } from '../../../kubernetes/fields/mount-option.ts';
 import {
   claimSource,
+  attachmentYaml,
   claimYaml,
   configMapYaml,
   csiDriverYaml,
@@ -373,6 +374,36 @@ test('a document that cannot be told to be anything makes its file unknown, an o
   const other = wishOf({ 'a.yaml': `${service}---\n${podYaml('web')}` });
   assert.deepEqual([[...other.unknownOrigins], [...other.pods.keys()]], [[], ['uid-web']]);
   assert.match(onlyRejection(other), /v1 Service has no part in volumes here and is ignored/);
+});
+
+test('one of our kinds in another version of Kubernetes is refused by name, and its pod stays as it is', () => {
+  const cases: readonly (readonly [file: string, rejection: RegExp])[] = [
+    [
+      csiDriverYaml('test.csi.example', '{attachRequired: false}').replace('/v1', '/v1beta1'),
+      /^apiVersion: "storage\.k8s\.io\/v1beta1" is not storage\.k8s\.io\/v1/,
+    ],
+    [claimYaml('c').replace(' v1', ' storage.k8s.io/v1'), /^apiVersion: "storage\.k8s\.io\/v1" is not v1/],
+    [podYaml('web').replace(' v1', ' apps/v1'), /^apiVersion: "apps\/v1" is not v1/],
+  ];
+  for (const [file, rejection] of cases) assert.match(onlyRejection(wishOf({ 'a.yaml': file })), rejection);
+  const [, , [pod] = ['']] = cases;
+  assert.deepEqual([...wishOf({ 'a.yaml': pod }).frozenPods], ['uid-web']);
+});
+
+test('an attachment in another version of Kubernetes is one that is not known: its volume is not set up', () => {
+  const old = attachmentYaml('a', '{attached: false}').replace('/v1', '/v1beta1');
+  const [rejected] = wishOf({ 'a.yaml': old }).rejected;
+  assert.deepEqual(rejected?.attachment, { volumeName: 'pv-data', nodeName: 'node-1' });
+});
+
+test('a kind of somebody else that is called as one of ours is ignored', () => {
+  const other = 'apiVersion: config.openshift.io/v1\nkind: Node\nmetadata: {name: cluster}\n';
+  const wish = wishOf({ 'a.yaml': other });
+  assert.match(
+    onlyRejection(wish),
+    /config\.openshift\.io\/v1 Node has no part in volumes here and is ignored/,
+  );
+  assert.deepEqual([wish.nodes.size, [...wish.unknownOrigins]], [0, []]);
 });
 
 test('quantities are whole bytes, rounded up', () => {
