@@ -83,9 +83,8 @@ export function readObject(
   }
   const versions: readonly string[] = API_VERSIONS[kind];
   if (apiVersion !== '' && !versions.includes(apiVersion)) {
-    if (apiVersion.includes('/') && problems.length === 0 && isNamed(value)) {
+    if (isOfOthers(apiVersion) && problems.length === 0 && isNamed(value))
       return { kind: 'ignored', message: ignored(apiVersion, kind) };
-    }
     reader.key('apiVersion').refuse(`${reader.key('apiVersion').shown()} is not ${versions.join(' or ')}`);
   }
   const object = READERS[kind](reader, origin);
@@ -95,6 +94,14 @@ export function readObject(
 
 function isOurs(kind: string): kind is ApiObject['kind'] {
   return Object.hasOwn(READERS, kind);
+}
+
+/** Groups without a dot, and those below k8s.io: in none of them Kubernetes has another kind that is called as ours. */
+const GROUP_OF_KUBERNETES = /^(?:[^.]*|.+\.k8s\.io)$/;
+
+function isOfOthers(apiVersion: string): boolean {
+  const [group = '', version] = apiVersion.split('/');
+  return version !== undefined && !GROUP_OF_KUBERNETES.test(group);
 }
 
 function isNamed(value: unknown): boolean {
