@@ -406,6 +406,16 @@ test('a kind of somebody else that is called as one of ours is ignored', () => {
   assert.deepEqual([wish.nodes.size, [...wish.unknownOrigins]], [0, []]);
 });
 
+test('what pods are made of elsewhere is told by its name, with what to write instead', () => {
+  for (const kind of ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'CronJob']) {
+    const text = `apiVersion: apps/v1\nkind: ${kind}\nmetadata: {name: web}\nspec: {template: {spec: {}}}\n`;
+    const wish = wishOf({ 'web.yaml': text });
+    assert.match(onlyRejection(wish), /apps\/v1 \w+ is ignored: no pods and no claims are made of it here/);
+    assert.equal(wish.rejected[0]?.subject, `${kind} default/web`);
+    assert.deepEqual([wish.pods.size, [...wish.unknownOrigins]], [0, []]);
+  }
+});
+
 test('quantities are whole bytes, rounded up', () => {
   const sizes: readonly (readonly [string, number | undefined])[] = [
     ['0', 0],
