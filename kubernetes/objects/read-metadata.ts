@@ -49,7 +49,7 @@ function readNamespace(metadata: FieldReader): string {
   );
 }
 
-const CLUSTER_WIDE: ReadonlySet<ApiObject['kind']> = new Set([
+const CLUSTER_WIDE: ReadonlySet<string> = new Set<ApiObject['kind']>([
   'PersistentVolume',
   'StorageClass',
   'CSIDriver',
@@ -63,8 +63,11 @@ export interface Identity extends NamedReference {
   readonly text: string;
 }
 
-/** The identity alone, of an object whose other fields may be wrong; undefined when it cannot be read. */
-export function identify(kind: ApiObject['kind'], value: unknown): Identity | undefined {
+/**
+ * The identity alone, of an object whose other fields may be wrong; undefined when it cannot be read. A kind that is
+ * not ours is taken for one with a namespace.
+ */
+export function identify(kind: string, value: unknown): Identity | undefined {
   const problems: Problem[] = [];
   const metadata = new FieldReader(value, '', problems).key('metadata');
   const name = metadata.key('name').requiredText((text) => text !== '', 'a name');

@@ -26,8 +26,8 @@ export interface Subject {
 /** What became of one document. */
 export type ShapeReading =
   | { readonly kind: 'object'; readonly object: ApiObject }
-  /** A whole object of the Kubernetes API that is not ours to read. */
-  | { readonly kind: 'ignored'; readonly message: string }
+  /** A whole object of the Kubernetes API that is not ours to read; named where somebody may look for pods of it. */
+  | { readonly kind: 'ignored'; readonly identity?: string; readonly message: string }
   | {
       readonly kind: 'refused';
       readonly subject: Subject | undefined;
@@ -73,7 +73,7 @@ export function readObject(
     if (kind.endsWith('List'))
       reader.key('kind').refuse(`"${kind}" is not read here; write its items as documents`);
     if (problems.length === 0 && isNamed(value))
-      return { kind: 'ignored', message: ignored(apiVersion, kind) };
+      return WORKLOADS.has(kind) ? ignoredWorkload(apiVersion, kind, value) : ignored(apiVersion, kind);
     reader
       .key('metadata')
       .key('name')
@@ -83,8 +83,7 @@ export function readObject(
   }
   const versions: readonly string[] = API_VERSIONS[kind];
   if (apiVersion !== '' && !versions.includes(apiVersion)) {
-    if (isOfOthers(apiVersion) && problems.length === 0 && isNamed(value))
-      return { kind: 'ignored', message: ignored(apiVersion, kind) };
+    if (isOfOthers(apiVersion) && problems.length === 0 && isNamed(value)) return ignored(apiVersion, kind);
     reader.key('apiVersion').refuse(`${reader.key('apiVersion').shown()} is not ${versions.join(' or ')}`);
   }
   const object = READERS[kind](reader, origin);
@@ -110,8 +109,29 @@ function isNamed(value: unknown): boolean {
   return name !== undefined && name !== '' && problems.length === 0;
 }
 
-function ignored(apiVersion: string, kind: string): string {
-  return `${apiVersion} ${kind} has no part in volumes here and is ignored`;
+function ignored(apiVersion: string, kind: string): ShapeReading {
+  const message = `${apiVersion} ${kind} has no part in volumes here and is ignored`;
+  return { kind: 'ignored', message };
+}
+
+/** Of these a cluster makes pods and claims. */
+const WORKLOADS: ReadonlySet<string> = new Set([
+  'CronJob',
+  'DaemonSet',
+  'Deployment',
+  'Job',
+  'PodTemplate',
+  'ReplicaSet',
+  'ReplicationController',
+  'StatefulSet',
+]);
+
+function ignoredWorkload(apiVersion: string, kind: string, value: unknown): ShapeReading {
+  const message =
+    `${apiVersion} ${kind} is ignored: no pods and no claims are made of it here; ` +
+    'write them as objects of kind Pod and PersistentVolumeClaim';
+  const identity = identify(kind, value)?.text;
+  return { kind: 'ignored', message, ...(identity === undefined ? {} : { identity }) };
 }
 
 /**

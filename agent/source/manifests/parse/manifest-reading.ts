@@ -71,7 +71,10 @@ function isTooRich(value: unknown, valuesMax: number): boolean {
 
 function rejectionOf(origin: string, line: number, reading: ShapeReading): readonly Rejection[] {
   if (reading.kind === 'object') return [];
-  if (reading.kind === 'ignored') return [{ origin, message: reading.message }];
+  if (reading.kind === 'ignored') {
+    const { identity, message } = reading;
+    return [{ origin, ...(identity === undefined ? {} : { subject: identity }), message }];
+  }
   const [first, ...others] = reading.problems;
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
   return [
