@@ -204,6 +204,12 @@ test('an unknown subject is told what is near, what was rejected, or where to lo
     'unknown: no pod and no volume is called "default/bad". Pod default/bad in ' +
       'bad.yaml#2 was rejected: spec.volumes[0].csi.driver: expected a driver name.',
   );
+  for (const name of ['pod:bad', 'pod:default/bad'])
+    assert.match(
+      refused(name),
+      /called "pod:.*bad"\. Pod default\/bad in bad\.yaml#2 was rejected: spec\.volumes/,
+    );
+  assert.match(refused('pod:wbe'), /Did you mean "web"\?$/);
   assert.match(refused('zzzzzz'), /"mooring status" lists all there are\.$/);
   assert.match(refused('web', facts({})), /The agent knows no pods and no volumes\.$/);
   assert.match(refused('\u001b[31m'), /"\\u001b\[31m"/);
