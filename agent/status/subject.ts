@@ -112,14 +112,15 @@ function unknown(text: string, what: Sought, status: StatusDocument): Missed {
 }
 
 function adviceFor(text: string, what: Sought, status: StatusDocument): string {
-  const rejected = status.sources.rejected.find((one) => isAbout(one.subject, text));
+  const { name } = parse(text);
+  const rejected = status.sources.rejected.find((one) => isAbout(one.subject, name));
   if (rejected !== undefined) {
     return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${problemText(rejected)}.`;
   }
   const pods = what === 'no volume' ? [] : status.pods.flatMap(podNames);
   const names = [...pods, ...(what === 'no pod' ? [] : status.volumes.flatMap(volumeNames))];
   if (names.length === 0) return `The agent knows ${KNOWN_NONE[what]}.`;
-  const guess = nearest(text, names);
+  const guess = nearest(name, names);
   return guess === undefined ? '"mooring status" lists all there are.' : `Did you mean "${guess}"?`;
 }
 
@@ -130,7 +131,7 @@ const KNOWN_NONE: Readonly<Record<Sought, string>> = {
 };
 
 /** `Pod default/web` is about `web` and `default/web`. */
-function isAbout(rejected: string | null, text: string): boolean {
-  const name = rejected?.split(' ').at(-1);
-  return name !== undefined && (name === text || name.endsWith(`/${text}`));
+function isAbout(rejected: string | null, name: string): boolean {
+  const full = rejected?.split(' ').at(-1);
+  return full !== undefined && (full === name || full.endsWith(`/${name}`));
 }
