@@ -60,6 +60,12 @@ const OUTCOMES: Readonly<Record<string, RegExp | readonly [objects: readonly str
   'yaml-1.1-directive.yaml': [['Pod default/web'], 0],
 };
 
+test('a byte order mark before a later document is no text of it, as where files were joined', () => {
+  const bom = '\ufeff';
+  const text = `${bom}a: 1\r\n---\r\n${bom}b: "2${bom}"\r\n--- # c\n${bom}${bom}c: 3\n`;
+  assert.deepEqual(valuesOf(text), [{ a: 1 }, { b: `2${bom}` }, { [`${bom}c`]: 3 }]);
+});
+
 test('every file of the corpus is taken or refused as the table says, each document for itself', () => {
   assert.deepEqual(readdirSync(CORPUS).sort(), Object.keys(OUTCOMES).sort());
   for (const [name, outcome] of Object.entries(OUTCOMES)) {
