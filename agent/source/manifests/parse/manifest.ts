@@ -54,8 +54,11 @@ export function parseManifest(
     const json = readJson(text.replace(/^\ufeff/, ''), limits.depthMax);
     if (json.kind === 'value') return ok(expandList(jsonDocument(json.value, json.duplicate)));
   }
-  return parseYaml(text, limits);
+  return parseYaml(text.replace(JOINED_MARK, '$1'), limits);
 }
+
+/** Files that were joined have their marks before later documents: YAML allows it, the package reads them as text. */
+const JOINED_MARK = /^(---(?:[ \t].*)?\r?\n)\ufeff/gm;
 
 function jsonDocument(value: unknown, duplicate: string | undefined): ManifestDocument {
   const problems: Problem[] = [];
