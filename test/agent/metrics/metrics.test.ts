@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { createApiTally } from '../../../agent/timing/api-tally.ts';
 import { formatMetrics } from '../../../agent/metrics/metrics.ts';
 import type { MetricsFacts } from '../../../agent/metrics/metrics-facts.ts';
 import {
@@ -130,6 +132,18 @@ test('the text is the format of Prometheus: each family once with help and type,
   for (const line of lines.filter((one) => !one.startsWith('#'))) assert.match(line, sample);
   assert.deepEqual(series(text, 'mooring_passes_total'), ['mooring_passes_total 12']);
   assert.deepEqual(series(text, 'process_start_time_seconds'), ['process_start_time_seconds 1700000000.25']);
+});
+
+test('docs/API.md tells of each metric of ours', () => {
+  const page = readFileSync(new URL('../../../docs/API.md', import.meta.url), 'utf8');
+  const told = page.slice(page.indexOf('## GET /metrics'), page.indexOf('## GET /openid'));
+  const all = metrics() + createApiTally({ nowMs: () => 0 }).text();
+  const names = [...all.matchAll(/^# TYPE (mooring_[a-z_]+) /gm)].map(([, name = '']) => name);
+  assert.ok(names.length > 15, names.join(' '));
+  assert.deepEqual(
+    names.filter((name) => !told.includes(`\`${name}\``)),
+    [],
+  );
 });
 
 test('the kubelet’s volume metrics have its names and labels, exact to the byte', () => {
