@@ -15,6 +15,21 @@ test('a command of the bundled driver names what is wrong, and makes no pool but
   };
   try {
     assert.match(wrong('crate', '--pool', pool), /unknown command crate/);
+    const rightPath =
+      /^mooring-loopfile: --pool "pool\/": expected a path from \/ on, .* such as \/var\/lib\/mooring-loopfile/;
+    assert.match(wrong('list', '--pool', 'pool/'), rightPath);
+    const named = ['create', '--pool', pool, '--name', 'x', '--size', '16Mi'];
+    assert.match(wrong(...named, '--fs', 'zfs'), /--fs "zfs": expected one of ext4, xfs, btrfs$/);
+    assert.match(wrong(...named, '--driver', 'a/b', '--yaml'), /--driver "a\/b": expected letters, digits,/);
+    const served = ['--pool', pool, '--endpoint', join(directory, 'csi.sock')];
+    assert.match(
+      wrong(...served, '--node-id', 'a/b'),
+      /--node-id "a\/b": expected letters, digits, .*at most 63/,
+    );
+    assert.match(
+      wrong(...served, '--capacity-bytes', '1Gi'),
+      /--capacity-bytes "1Gi": expected a number of bytes/,
+    );
     const missing = new RegExp(`--pool ${pool}: there is no such directory`);
     assert.match(wrong('list', '--pool', pool), missing);
     assert.match(wrong('grow', '--pool', pool, '--name', 'x', '--size', '16Mi'), missing);
