@@ -39,9 +39,15 @@ const USAGE = `usage: mooring-loopfile --pool DIR --endpoint unix:///PATH.sock [
 
 const DRIVER_NAME = 'loopfile.mooring.dev';
 /** CSI wants at most 63 characters, also for the topology key that is made of it, and a letter at both ends. */
-const DRIVER_NAME_SHAPE = /^[a-zA-Z]([-a-zA-Z0-9.]{0,51}[a-zA-Z])?$/;
+const DRIVER_NAME_SHAPE = {
+  rule: /^[a-zA-Z]([-a-zA-Z0-9.]{0,51}[a-zA-Z])?$/,
+  right: 'letters, digits, "-" and ".", at most 53, beginning and ending with a letter',
+};
 /** A topology value (CSI, Topology): at most 63 characters. */
-const NODE_ID_SHAPE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const NODE_ID_SHAPE = {
+  rule: /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+  right: 'letters, digits, "-", "_" and ".", at most 63, beginning and ending with a letter or digit',
+};
 
 function readFlags() {
   return parseArgs({
@@ -89,14 +95,14 @@ async function runCommand(command: string, flags: Flags): Promise<string> {
   // Who asks for what is there would see an empty pool where he mistyped its path.
   if (command !== 'create' && !existsSync(path))
     throw status('NOT_FOUND', `--pool ${path}: there is no such directory`);
-  const pool = await openPool(path, undefined);
-  if (command === 'list') return listVolumesCommand(pool);
+  if (command === 'list') return listVolumesCommand(await openPool(path, undefined));
   const name = readText('name', flags.name);
-  if (command === 'delete') return deleteVolumeCommand(pool, name);
+  if (command === 'delete') return deleteVolumeCommand(await openPool(path, undefined), name);
   const size = readText('size', flags.size);
-  if (command === 'grow') return growVolumeCommand(pool, name, size);
+  if (command === 'grow') return growVolumeCommand(await openPool(path, undefined), name, size);
   const driver = readShape('driver', flags.driver, DRIVER_NAME_SHAPE);
-  return createVolumeCommand(pool, { driver, name, size, fsType: readFs('fs', flags.fs), yaml: flags.yaml });
+  const options = { driver, name, size, fsType: readFs('fs', flags.fs), yaml: flags.yaml };
+  return createVolumeCommand(await openPool(path, undefined), options);
 }
 
 async function serve(flags: Flags): Promise<void> {
@@ -137,25 +143,38 @@ function wrong(message: string): Error {
   return status('INVALID_ARGUMENT', `${message}\n${USAGE}`);
 }
 
+function refused(flag: string, text: string, right: string): Error {
+  return wrong(`--${flag} ${JSON.stringify(text)}: expected ${right}`);
+}
+
 function readText(flag: string, text: string | undefined): string {
   if (text === undefined || text === '') throw wrong(`--${flag} is missing`);
   return text;
 }
 
+const RIGHT_PATH =
+  'a path from / on, without "." or "..", double or trailing slash, such as /var/lib/mooring-loopfile';
+
 function readPath(flag: string, text: string | undefined): string {
   const path = parseAbsolutePath(readText(flag, text));
-  if (path === undefined) throw wrong(`--${flag} must be a plain absolute path`);
+  if (path === undefined) throw refused(flag, text ?? '', RIGHT_PATH);
   return path;
 }
 
-function readShape(flag: string, text: string, shape: RegExp): string {
-  if (!shape.test(text)) throw wrong(`--${flag} ${text} is not allowed`);
+interface Shape {
+  readonly rule: RegExp;
+  /** After "expected". */
+  readonly right: string;
+}
+
+function readShape(flag: string, text: string, { rule, right }: Shape): string {
+  if (!rule.test(text)) throw refused(flag, text, right);
   return text;
 }
 
 function readFs(flag: string, text: string): FsType {
   const fsType = FS_TYPES.find((one) => one === text);
-  if (fsType === undefined) throw wrong(`--${flag} must be one of ${FS_TYPES.join(', ')}`);
+  if (fsType === undefined) throw refused(flag, text, `one of ${FS_TYPES.join(', ')}`);
   return fsType;
 }
 
@@ -163,7 +182,7 @@ function readCapacity(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const bytes = Number(text);
   if (!/^[0-9]+$/.test(text) || !Number.isSafeInteger(bytes))
-    throw wrong('--capacity-bytes must be a number of bytes');
+    throw refused('capacity-bytes', text, 'a number of bytes');
   return bytes;
 }
 
