@@ -53,7 +53,13 @@ export const SETTINGS: readonly Setting[] = [
     'API of the agent',
     '--socket',
   ),
-  row('manifests', DEFAULT_MANIFESTS, 'absolute path', 'directory of Kubernetes YAML', '--manifests'),
+  row(
+    'manifests',
+    DEFAULT_MANIFESTS,
+    'absolute path',
+    'directory of Kubernetes YAML: its files *.yaml, *.yml and *.json',
+    '--manifests',
+  ),
   row('node_name', 'the host name', '1 to 253 of a-z 0-9 - .', 'name of this node', '--node-name'),
   row(
     'static_drivers',
