@@ -114,7 +114,7 @@ function ignored(apiVersion: string, kind: string): ShapeReading {
   return { kind: 'ignored', message };
 }
 
-/** Of these a cluster makes pods and claims. */
+/** What a cluster makes pods and claims of. */
 const WORKLOADS: ReadonlySet<string> = new Set([
   'CronJob',
   'DaemonSet',

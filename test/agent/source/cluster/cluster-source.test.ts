@@ -158,7 +158,7 @@ test('a ConfigMap that a path in a volume is made of is read and awaited, and no
   const { clock, store, start, source, shown, frozen, said } = world();
   const from = (name: string): Json => ({ configMapKeyRef: { name, key: 'part' } });
   const container = {
-    name: 'c',
+    name: 'first',
     env: [
       { name: 'PART', valueFrom: from('settings') },
       { name: 'OTHER', valueFrom: from('unused') },
