@@ -89,7 +89,10 @@ test('a refused field of a VolumeAttachment is named, with what would be right',
   for (const [yaml, rejection] of cases)
     assert.match(onlyRejection(wishOf({ 'a.yaml': yaml })), rejection, yaml);
   const other = LOST.replace('k8s.io/v1', 'k8s.io/v1beta1');
-  assert.match(onlyRejection(wishOf({ 'a.yaml': other })), /^apiVersion: .*v1beta1" is not storage\.k8s\.io\/v1/);
+  assert.match(
+    onlyRejection(wishOf({ 'a.yaml': other })),
+    /^apiVersion: .*v1beta1" is not storage\.k8s\.io\/v1/,
+  );
   assert.equal(saidBy(other).blocked?.code, 'not-attached');
 });
 
