@@ -350,6 +350,29 @@ test('an orphan that waits for a volume says which, and one that somebody took d
   assert.deepEqual(plugins.calls, []);
 });
 
+test('what is staged of nobody knows whom is told with what a person can do, and not taken down', async () => {
+  const { plugins, reconciler } = createBench();
+  const path = layout.stagingPath(csi('lost'));
+  const needs = { attach: false, stage: true, expand: false };
+  const volume = { ...onTheGround({ kind: 'orphan', id: ORPHAN, path }, needs), staged: RESTARTED };
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  reconciler.takeReconstructed({ ...READ_WHOLE, complete: false, volumes: [volume] });
+  await settled();
+  const told = () => reconciler.obstacles().find((one) => one.volume === ORPHAN);
+  assert.deepEqual(
+    [told()?.kind, told()?.operation, told()?.code, told()?.blocker],
+    ['gate-closed', 'unstage', 'mount-foreign', path],
+  );
+  assert.match(told()?.message ?? '', /unmount it/);
+  reconciler.setDesired(wish([]));
+  await settled();
+  assert.deepEqual([...reconciler.actual().keys()], [ORPHAN], 'another volume came up and down beside it');
+  assert.ok(!plugins.calls.some((call) => call.includes(ORPHAN)), plugins.calls.join(', '));
+  reconciler.takeReconstructed({ ...READ_WHOLE, gone: [ORPHAN] });
+  await settled();
+  assert.deepEqual([told(), reconciler.actual().size], [undefined, 0]);
+});
+
 test('an idle reconciler makes no pass', async () => {
   const { host, reconciler } = createBench();
   reconciler.setDesired(wish([]));

@@ -29,13 +29,18 @@ const root = parseAbsolutePath('/state');
 assert.ok(root);
 const layout = createLayout(root);
 
+function parentOfMount(target: string, earlier: readonly string[]): number {
+  const above = earlier.findLastIndex((one) => target.startsWith(`${one}/`));
+  return above === -1 ? 1 : above + 100;
+}
+
 /** A disk given as a list of paths, with the content of the files among them. */
 function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly string[] = []): Host {
   const all = Object.keys(paths);
   const entries = mounts.map(
     (target, index): MountEntry => ({
       mountId: index + 100,
-      parentId: 1,
+      parentId: parentOfMount(target, mounts.slice(0, index)),
       device: '0:50',
       root: '/',
       target: target as AbsolutePath,
@@ -439,6 +444,70 @@ test('an orphan with nothing mounted, or where no driver publishes, is no unknow
     const unknown = await unknownOf(host);
     assert.deepEqual([unknown?.mounts, unknown?.unread], [[], []]);
   }
+});
+
+const LEFT = layout.stagingPath(csi('data'));
+const LEFT_PAPER = `${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`;
+
+for (const [what, path, paper] of [
+  ['whose vol_data.json is empty', LEFT, ''],
+  ['whose vol_data.json names another volume', LEFT, data.replace('"data"', '"other"')],
+  ['of a kubelet before v1.24', '/state/plugins/kubernetes.io/csi/pv/pv-data/globalmount', data],
+] as const)
+  test(`a staged mount ${what} is told, alone, while it is mounted, and never unpublished`, async () => {
+    const papers = { [path.replace(/globalmount$/, 'vol_data.json')]: paper };
+    const look = (known: ActualState, mounts: readonly string[]) =>
+      reconstruct(
+        { host: disk(papers, mounts), layout, ground: FIRM_GROUND, known, isWanted: () => true },
+        'whole',
+      );
+    const { volumes, complete, placesRead, unknown } = await look(new Map(), [path, `${path}/sub`]);
+    const [left, ...more] = volumes;
+    assert.deepEqual([left?.spec.kind === 'orphan' && left.spec.path, more], [path, []]);
+    assert.deepEqual([left?.staged.kind, left?.publications.size], ['unsure', 0]);
+    // It is in no pod, so nothing else has to wait for it.
+    assert.deepEqual([complete, placesRead, unknown?.mounts, unknown?.unread], [false, true, [], []]);
+    assert.ok(left !== undefined);
+    const known = new Map([[left.spec.id, left]]);
+    const again = await look(known, [path]);
+    assert.deepEqual([again.volumes, again.gone, again.complete], [[], [], false]);
+    const gone = await look(known, []);
+    assert.deepEqual([gone.gone, gone.complete], [[left.spec.id], true]);
+  });
+
+test('a staged mount that a volume explains, by its record or its papers, is not told as left', async () => {
+  const known = actual('data', { staged: 'present' });
+  const world = new Map([[known.spec.id, known]]);
+  assert.deepEqual(await found(disk({ [LEFT_PAPER]: '' }, [LEFT, `${LEFT}/sub`]), world), []);
+  assert.deepEqual(await found(disk({ [LEFT_PAPER]: data }, [LEFT])), [[csi('data').id, 'unsure', []]]);
+  const [left] = await scan(disk({ [LEFT_PAPER]: '' }, [LEFT]));
+  assert.ok(left !== undefined);
+  world.set(left.spec.id, left);
+  const host = disk({ [LEFT_PAPER]: '' }, [LEFT]);
+  const { gone, complete } = await reconstruct(
+    { host, layout, ground: FIRM_GROUND, known: world, isWanted: () => true },
+    'whole',
+  );
+  assert.deepEqual([gone, complete], [[left.spec.id], true], 'it was wanted again');
+});
+
+test('a stage that was taken down while the scan went is not told as left', async () => {
+  const known = actual('data', { staged: 'present' });
+  const world = new Map([[known.spec.id, known]]);
+  const host = disk({ [LEFT_PAPER]: '' }, [LEFT]);
+  const { listDirectory } = host;
+  host.listDirectory = async (directory, entriesMax) => {
+    world.clear();
+    host.readMountTable = async () => ok(createMountTable([]));
+    return listDirectory(directory, entriesMax);
+  };
+  assert.deepEqual(await found(host, world), []);
+});
+
+test('a staged mount whose papers cannot be read now is not told as left', async () => {
+  const host = disk({ [LEFT_PAPER]: data }, [LEFT]);
+  host.readFile = async () => fail({ code: 'input-output', message: 'EIO', effect: 'none' });
+  assert.deepEqual(await found(host), []);
 });
 
 test('a mount whose papers cannot be read now is no orphan: it is unknown, and its driver is asked later', async () => {
