@@ -167,7 +167,7 @@ function volumeSummary(volume: VolumeStatus, places: readonly PodVolumeStatus[],
   const state = volume.wanted
     ? `it is mounted for ${there} of ${counted(wanted.length, 'pod')}`
     : `${volume.stranger ? 'it was found on disk, no pod wants it,' : 'no pod wants it any more'} ` +
-      'and it is being taken down';
+      `and it is ${volume.reason?.kind === 'gate-closed' ? 'kept as it is' : 'being taken down'}`;
   return `${obstacles === 0 ? 'nothing is in the way of ' : ''}volume ${volume.name}: ${state}`;
 }
 

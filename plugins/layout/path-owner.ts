@@ -19,6 +19,8 @@ export type PathOwner =
   /** `plugins/kubernetes.io/csi/<driver>`. */
   | { readonly kind: 'driver'; readonly driver: string }
   | StageOwner
+  /** `plugins/kubernetes.io/csi/pv/<volume>`, where kubelets before v1.24 staged, or what is in it. */
+  | { readonly kind: 'old-stage'; readonly specName: string; readonly part: StageOwner['part'] }
   | BlockVolumeOwner
   | BlockStageOwner
   | BlockPublicationOwner

@@ -62,11 +62,17 @@ export function ownerInPlugins(components: Components): PathOwner | undefined {
   if (stages !== STAGES[1]) return undefined;
   if (driver === undefined) return shared('stages');
   if (driver === DEVICES) return ownerInBlockDevices(rest);
+  if (driver === OLD_STAGES) return ownerInOldStages(rest);
   if (!isStagingDriver(driver)) return undefined;
   const [handleHash, ...inside] = rest;
   if (handleHash === undefined) return { kind: 'driver', driver };
   if (!HASH.test(handleHash)) return undefined;
   return { kind: 'stage', driver, handleHash, part: partOf(inside, GLOBAL_MOUNT) };
+}
+
+function ownerInOldStages([specName, ...inside]: Components): PathOwner | undefined {
+  if (specName === undefined || !isObjectName(specName)) return undefined;
+  return { kind: 'old-stage', specName, part: partOf(inside, GLOBAL_MOUNT) };
 }
 
 function ownerInLocalStages([mounts, specName, ...inside]: Components): PathOwner | undefined {

@@ -1,6 +1,6 @@
 /** Mounts that nobody explains, and the volumes that may turn out to explain them. Pure. */
 import type { Failure } from '../../mount/failure.ts';
-import { driverOf, isOrphan } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, isOrphan, orphanPathOf } from '../../plugins/kinds/volume-questions.ts';
 import { podOf, type PublicationKey, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from './actual-state.ts';
 import type { BeliefView } from './belief.ts';
@@ -47,9 +47,24 @@ function isInQuarantine(spec: VolumeSpec, actual: ActualState, desired: DesiredS
   );
 }
 
+/**
+ * Why what is staged of nobody knows which volume stays: no driver can be asked, and what an umount(8) leaves below it,
+ * a mapping or a session, nobody else could end. Undefined: it is no such orphan.
+ */
+export function whyLeftStaged(orphan: ActualVolume | undefined): Failure | undefined {
+  const path = orphan && orphanPathOf(orphan.spec);
+  if (path === undefined || orphan?.staged.kind === 'absent') return undefined;
+  const message =
+    `no record and no paper tells which volume is staged at ${path}, so no driver can be asked to unstage it ` +
+    'and it is left as it is: unmount it when nothing on this machine needs it, or write a pod that wants its volume';
+  return { code: 'mount-foreign', message, effect: 'none', blocker: path };
+}
+
 /** What was taken for an orphan turned out to be a publication that is surely there. */
 export function isExplained(orphan: VolumeId, belief: BeliefView): boolean {
-  return [...(belief.volumes.get(orphan)?.publications.keys() ?? [])].every((key) =>
+  const volume = belief.volumes.get(orphan);
+  if (whyLeftStaged(volume) !== undefined) return false;
+  return [...(volume?.publications.keys() ?? [])].every((key) =>
     explainedAt(key, belief).some(({ publications }) => publications.get(key)?.presence.kind === 'present'),
   );
 }

@@ -4,7 +4,9 @@
  */
 import { nameBegun } from '../../mount/temporary-file.ts';
 import type { Failure } from '../../mount/failure.ts';
-import { type AbsolutePath, type Host, parentOf } from '../../mount/host.ts';
+import { type Ground, strangerFailure } from '../../mount/ground.ts';
+import { type AbsolutePath, below, type Host, parentOf } from '../../mount/host.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
 import { readVolumeData } from '../../plugins/layout/volume-data.ts';
 import { namesVolume, type VolumeDataOwner } from '../../plugins/layout/volume-data-text.ts';
 import type { UnreadPlace } from './unattributed-mounts.ts';
@@ -40,6 +42,13 @@ export interface UnreadPaper {
 
 /** Who lies over a directory, or over one above it; undefined: nobody. */
 export type Cover = (directory: AbsolutePath) => Failure | undefined;
+
+export function coverIn(table: MountTable, ground: Pick<Ground, 'strangerOver'>): Cover {
+  return (directory) => {
+    const stranger = ground.strangerOver(table, below(directory, '*'));
+    return stranger && strangerFailure(directory, stranger);
+  };
+}
 
 export function createDiskReader(host: Host, coverOf: Cover = () => undefined): DiskReader {
   const unlisted: UnreadPlace[] = [];

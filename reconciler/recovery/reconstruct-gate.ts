@@ -7,7 +7,7 @@ import { LayoutReading, type LayoutReadingParts } from './layout-reading.ts';
 import { type Reconstruction, mergeFound } from './reconstruct.ts';
 import { lastToGoBeside, lastToGo } from '../model/last-to-go.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { contestedPlaces, isExplained, orphansBeside } from '../model/orphan.ts';
+import { contestedPlaces, isExplained, orphansBeside, whyLeftStaged } from '../model/orphan.ts';
 import type { Operation } from '../model/operation.ts';
 import type { Gate } from '../model/plan.ts';
 
@@ -63,12 +63,17 @@ export function createReconstructGate(parts: ReconstructGateParts): ReconstructG
       }
       reading.note(found);
     },
-    gateOf: (volume) => ({
-      ...reading.gateOf(volume),
-      contested: orphans.has(volume)
+    gateOf(volume) {
+      const isStrange = orphans.has(volume);
+      const left = isStrange ? whyLeftStaged(actual.get(volume)) : undefined;
+      const contested = isStrange
         ? contestedPlaces(volume, belief, desired())
-        : lastToGo(actual.get(volume), belief, desired(), (pod) => reading.whyUnknown(pod)),
-    }),
+        : lastToGo(actual.get(volume), belief, desired(), (pod) => reading.whyUnknown(pod));
+      const gate = reading.gateOf(volume);
+      return left === undefined
+        ? { ...gate, contested }
+        : { ...gate, layoutRead: false, possibleUse: left, contested };
+    },
     whyUnknown: (pod) => reading.whyUnknown(pod),
     visit(volume) {
       if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, belief)) parts.forget(volume);

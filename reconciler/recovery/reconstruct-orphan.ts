@@ -94,17 +94,73 @@ function unexplained(
   });
 }
 
-/** Those of the volumes that are orphans and have nothing at their place: no mount, no directory, no file. */
+/**
+ * Adds what is mounted where volumes are staged and neither record nor paper explains. Its driver is not known, and
+ * nobody else can say what an umount(8) would leave below it, so it is told and left as it is. True: there is any.
+ * `disk` has read what is staged.
+ */
+export async function findLeftStages(reading: LayoutReading): Promise<boolean> {
+  const found = leftStages(reading);
+  // A scan may take minutes: what was taken down meanwhile is mounted nowhere any more.
+  const now = found.length === 0 ? undefined : await reading.host.readMountTable(reading.layout.root);
+  const table = now?.ok === true ? now.value : reading.table;
+  for (const path of leftStages({ ...reading, table })) reading.reconstructed.staged(orphanAt(path));
+  return found.length > 0;
+}
+
+function leftStages(reading: LayoutReading): readonly AbsolutePath[] {
+  const { disk, table, layout } = reading;
+  const hidden = hiddenBelow(table, layout.root);
+  const unread = [...disk.unreadDirectories(), ...disk.hidden()].map(({ path }) => path);
+  const left: AbsolutePath[] = [];
+  for (const path of [...untoldStages(reading)].sort()) {
+    const isUnread = [...unread, ...left].some((one) => path === one || isBelow(path, one));
+    // Under somebody's mount nobody can look for its papers.
+    if (!isUnread && !table.named(path).every((one) => hidden.has(one))) left.push(path);
+  }
+  return left;
+}
+
+function untoldStages({ table, known, reconstructed, layout }: LayoutReading): readonly AbsolutePath[] {
+  const others = [...known.values(), ...reconstructed.list()].filter(
+    ({ spec }) => !isLeftStage(spec, layout),
+  );
+  return unexplained(table, others, layout).filter((path) => isStage(path, layout));
+}
+
+/** Where a driver mounts to stage. */
+function isStage(path: AbsolutePath, layout: Layout): boolean {
+  const owner = layout.ownerOf(path);
+  if (owner?.kind === 'stage' || owner?.kind === 'old-stage') return owner.part === 'mount';
+  return owner?.kind === 'block-stage';
+}
+
+/** It was told by `findLeftStages`. */
+export function isLeftStage(spec: VolumeSpec, layout: Layout): boolean {
+  const path = orphanPathOf(spec);
+  return path !== undefined && isStage(path, layout);
+}
+
+/**
+ * Those of the volumes that are orphans and have nothing at their place: no mount, no directory, no file; and of what
+ * is staged no mount that is unexplained still.
+ */
 export async function goneOrphans(
   reading: LayoutReading,
   volumes: readonly ActualVolume[],
 ): Promise<readonly VolumeId[]> {
   const gone: VolumeId[] = [];
+  let untold: ReadonlySet<AbsolutePath> | undefined;
   for (const { spec, publications } of volumes) {
     const path = orphanPathOf(spec);
     if (path === undefined) continue;
     const [place] = publications.values();
-    if (!(await isAnythingAt(reading, pathsOf(path, place?.spec, reading.layout)))) gone.push(spec.id);
+    const isLeft = isLeftStage(spec, reading.layout);
+    if (isLeft) untold ??= new Set(untoldStages(reading));
+    const isThere = isLeft
+      ? untold?.has(path)
+      : await isAnythingAt(reading, pathsOf(path, place?.spec, reading.layout));
+    if (!isThere) gone.push(spec.id);
   }
   return gone;
 }
@@ -148,7 +204,7 @@ export async function unknownPlaces(
   }
   for (const { spec, publications } of orphans) {
     const path = orphanPathOf(spec);
-    if (path === undefined) continue;
+    if (path === undefined || isLeftStage(spec, layout)) continue;
     if (isBelow(path, layout.pods)) {
       if (isPlace(path) || layout.ownerOf(path)?.kind === 'subpath')
         mounts.push(...mountsAt(table, ({ target }) => target === path));

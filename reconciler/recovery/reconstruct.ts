@@ -6,11 +6,10 @@
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
-import { type AbsolutePath, below, type Host, isBelow } from '../../mount/host.ts';
-import type { MountTable } from '../../mount/mount-table.ts';
+import { below, type Host, isBelow } from '../../mount/host.ts';
 import { isToldByStage, orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { kinds, traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
-import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
+import { isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
 import { unescapePlugin } from '../../plugins/layout/component.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import { markedBy } from '../../plugins/layout/owner.ts';
@@ -36,11 +35,24 @@ import {
   RESTARTED,
   wasAbsent,
 } from '../model/actual-state.ts';
-import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
+import { addBlockPlaces, type BlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { addNamedDevices, scanNamedStages, stagedAs, tidyNamedDevices } from './reconstruct-named.ts';
-import { findOrphans, goneOrphans, mayBeOfDriver, unknownPlaces } from './reconstruct-orphan.ts';
-import { type Cover, createDiskReader } from './disk-reader.ts';
-import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
+import {
+  findLeftStages,
+  findOrphans,
+  goneOrphans,
+  isLeftStage,
+  mayBeOfDriver,
+  unknownPlaces,
+} from './reconstruct-orphan.ts';
+import { coverIn, createDiskReader } from './disk-reader.ts';
+import {
+  createReconstructed,
+  isStagingDirectory,
+  type LayoutReading,
+  reconstructedPublication,
+  stagedDirectories,
+} from './reconstructed.ts';
 import type { UnattributedMounts, UnreadPlace } from './unattributed-mounts.ts';
 
 export interface LayoutScan {
@@ -127,15 +139,13 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
     return isOrphan(spec) && !gone.includes(spec.id);
   });
   const places = await unknownPlaces(now, orphans);
-  const isClear = placesRead && orphans.length === 0;
+  const isClear = placesRead && orphans.every(({ spec }) => isLeftStage(spec, layout));
   const stages = createDiskReader(host, coverIn(again.value, scan.ground));
   // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
-  if (disk.unlisted().length === 0) {
-    await scanStaging({ ...now, disk: stages }, isClear);
-    await scanNamedStages({ ...now, disk: stages });
-    if (isClear) await tidyNamedDevices(now, unusedDevices);
-    await scanBlockStaging({ ...now, disk: stages }, { places: blockPlaces, tidies: isClear });
-  }
+  const isToScan = disk.unlisted().length === 0;
+  if (isToScan && isClear) await tidyNamedDevices(now, unusedDevices);
+  const staged = { ...now, disk: stages };
+  const isAnyLeft = isToScan && (await scanStages(staged, { places: blockPlaces, tidies: isClear }));
   const hidden = [...disk.hidden(), ...stages.hidden()];
   const unread = [
     ...hidden.map(({ failure }) => failure),
@@ -147,7 +157,7 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
     volumes: reconstructed.list(),
     gone,
     placesRead,
-    complete: isClear && stages.complete(),
+    complete: isClear && !isAnyLeft && stages.complete(),
     driversHidden: hidden.some(({ path }) => mayBeOfDriver(path, layout.root)),
     unreadPlaces: [...hidden, ...disk.unreadDirectories()],
     unknown: { ...places, unread },
@@ -173,13 +183,6 @@ const NOTHING_FOUND: Reconstruction = {
   unreadPlaces: undefined,
   unknown: undefined,
 };
-
-function coverIn(table: MountTable, ground: Pick<Ground, 'strangerOver'>): Cover {
-  return (directory) => {
-    const stranger = ground.strangerOver(table, below(directory, '*'));
-    return stranger && strangerFailure(directory, stranger);
-  };
-}
 
 /** Was all of it read? What is hidden of it may be a volume, and what hides it is somebody's. */
 async function scanPod(reading: LayoutReading, pod: PodUid): Promise<boolean> {
@@ -245,6 +248,17 @@ async function scanMarkers({ layout, disk, reconstructed }: LayoutReading, pod: 
   }
 }
 
+/** All that is staged. True: of something nothing tells whose it is. */
+async function scanStages(
+  reading: LayoutReading,
+  block: { readonly places: BlockPlaces; readonly tidies: boolean },
+): Promise<boolean> {
+  await scanStaging(reading, block.tidies);
+  await scanNamedStages(reading);
+  await scanBlockStaging(reading, block);
+  return findLeftStages(reading);
+}
+
 /** Adds what is staged and nobody knows. `tidies`: an empty directory that tells of no volume is removed. */
 async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<void> {
   const { host, layout, known, disk, reconstructed } = reading;
@@ -263,21 +277,6 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
       if (stagingDirectoryOf(spec, layout) === directory) reconstructed.staged(spec);
     }
   }
-}
-
-/** Whether a volume is known, staged or not, that has this staging directory. */
-function isStagingDirectory({ known, layout }: LayoutReading, directory: AbsolutePath): boolean {
-  return [...known.values()].some(({ spec }) => stagingDirectoryOf(spec, layout) === directory);
-}
-
-function stagedDirectories(known: ActualState, layout: Layout, driver: string): ReadonlySet<AbsolutePath> {
-  const directories = new Set<AbsolutePath>();
-  for (const { spec, staged } of known.values()) {
-    if (driverOf(spec) !== driver || wasAbsent(staged)) continue;
-    const directory = stagingDirectoryOf(spec, layout);
-    if (directory !== undefined) directories.add(directory);
-  }
-  return directories;
 }
 
 /** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */

@@ -1,8 +1,8 @@
 /** Volumes and places found on disk that nothing is known of, as they are gathered. */
 import type { Ground } from '../../mount/ground.ts';
-import type { Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
-import { driverOf, isInline, isOrphan } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import {
   RECONSTRUCTED,
@@ -129,6 +129,26 @@ export function createReconstructed(known: ActualState): Reconstructed {
     all: () => found,
     list: () => [...found.values()],
   };
+}
+
+/** Whether a volume is known, staged or not, that has this staging directory. */
+export function isStagingDirectory({ known, layout }: LayoutReading, directory: AbsolutePath): boolean {
+  return [...known.values()].some(({ spec }) => stagingDirectoryOf(spec, layout) === directory);
+}
+
+/** Those of the driver's volumes that are staged, or may be. */
+export function stagedDirectories(
+  known: ActualState,
+  layout: Layout,
+  driver: string,
+): ReadonlySet<AbsolutePath> {
+  const directories = new Set<AbsolutePath>();
+  for (const { spec, staged } of known.values()) {
+    if (driverOf(spec) !== driver || wasAbsent(staged)) continue;
+    const directory = stagingDirectoryOf(spec, layout);
+    if (directory !== undefined) directories.add(directory);
+  }
+  return directories;
 }
 
 /** A pod found on disk has no name any more; its uid is what teardown needs. */
