@@ -231,6 +231,28 @@ for (const before of ['files', 'journal'] as const)
     assert.deepEqual(names(host), ['journal-a', 'journal-b']);
   });
 
+test('a file of before that cannot be removed beside the journal keeps no agent from starting', async () => {
+  const host = createBenchHost();
+  const { store } = await life(host, 'files');
+  const volume = actual('data', { staged: 'present', pods: {} });
+  assert.ok((await store.save(volume)).ok);
+  const told: string[] = [];
+  host.failRemovals = SICK;
+  for (const _ of ['it is taken over', 'it was taken over']) {
+    const { taken, store: now } = await life(host, 'journal', told);
+    assert.ok(taken.ok);
+    assert.ok((await now.save(actual('data', { staged: 'unsure' }))).ok);
+  }
+  assert.deepEqual(told, ['records of before not removed', 'records of before not removed']);
+  assert.deepEqual(await found(host), [`${volume.spec.id} unsure`], 'what it says is not believed');
+  // It must not stand there when the journal goes.
+  const back = await life(host, 'files', told);
+  assert.deepEqual([back.taken.ok, told.at(-1)], [true, 'records stay in the form they have']);
+  host.failRemovals = undefined;
+  await life(host, 'journal', told);
+  assert.deepEqual(names(host), ['journal-a', 'journal-b']);
+});
+
 test('while a file cannot be read nothing is taken over', async () => {
   const host = createBenchHost();
   await (await life(host, 'files')).store.save(actual('data', { staged: 'present', pods: {} }));
