@@ -81,7 +81,10 @@ class FormedRecords implements RecordStore {
     const { form, log } = this.#parts;
     // Where it cannot be taken away it stays without harm, and the next start tries again.
     if (this.#standing === 'files' && form === 'files') await this.#journal.clear();
-    if (this.#standing === form) return this.#clearFiles();
+    if (this.#standing === form) {
+      await this.#clearOrTell();
+      return done;
+    }
     const taken = form === 'journal' ? await this.#intoJournal() : await this.#intoFiles();
     if (!taken.ok) return taken;
     if (taken.value === undefined) return done;
@@ -132,8 +135,8 @@ class FormedRecords implements RecordStore {
     this.#takenFiles = records.map(nameOf);
     for (const { file } of unreadable) this.#damagedFiles.add(keyOfFile(file));
     for (const name of this.#loaded.leftovers) this.#leftovers.add(name);
-    const cleared = await this.#clearFiles();
-    return cleared.ok ? ok(undefined) : cleared;
+    await this.#clearOrTell();
+    return ok(undefined);
   }
 
   async #intoFiles(): Promise<Result<Failure | undefined>> {
@@ -191,6 +194,14 @@ class FormedRecords implements RecordStore {
     const settled = await host.synchronise(layout.records);
     if (settled.ok) this.#takenFiles = [];
     return settled;
+  }
+
+  /** While there is a journal, no file beside it is believed: one that stays is tried again at each resync. */
+  async #clearOrTell(): Promise<void> {
+    const cleared = await this.#clearFiles();
+    if (cleared.ok) return;
+    const { code, message } = cleared.failure;
+    this.#parts.log.warn('records of before not removed', { code, message });
   }
 
   async #removeLeftover(name: string): Promise<void> {
