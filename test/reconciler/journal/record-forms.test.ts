@@ -253,6 +253,23 @@ test('a file of before that cannot be removed beside the journal keeps no agent 
   assert.deepEqual(names(host), ['journal-a', 'journal-b']);
 });
 
+for (const slot of [0, 1])
+  test(`INV-32: files: a quarantine is not lost with slot ${slot} of its record`, async () => {
+    const host = createBenchHost();
+    const { store } = await life(host, 'files');
+    const volume = actual('data', { staged: 'present', pods: { web: 'present' } });
+    assert.ok((await store.saveWithRoom(volume)).ok);
+    const quarantine = { reason: 'operator', sinceWallMs: 1, devices: [], verified: false } as const;
+    assert.ok((await store.save({ ...volume, quarantine })).ok);
+    const [path = '', content = ''] = [...host.files].find(([name]) => name.endsWith('.json')) ?? [];
+    const half = content.length / 2;
+    const slots = [content.slice(0, half), content.slice(half)];
+    slots[slot] = 'x'.repeat(half);
+    host.files.set(path, slots.join(''));
+    const [record] = (await life(host, 'files')).found.records;
+    assert.equal(record?.quarantine?.reason, 'operator');
+  });
+
 test('while a file cannot be read nothing is taken over', async () => {
   const host = createBenchHost();
   await (await life(host, 'files')).store.save(actual('data', { staged: 'present', pods: {} }));
