@@ -44,6 +44,8 @@ export class RecordDisk {
   /** Perhaps replaced by a write that failed with an unknown end: read before the next one. */
   readonly #unread = new Set<string>();
   readonly #unerased = new Set<string>();
+  /** Names of files of which both slots have the same. */
+  readonly #inBoth = new Set<string>();
   readonly #roomless = new Map<string, string>();
   /** Temporary files of an earlier life that could not be removed. */
   readonly #leftovers = new Set<string>();
@@ -79,9 +81,19 @@ export class RecordDisk {
 
   /**
    * Durable when it settles `ok`. In place when the file has room for it; else a larger one is put there. What is
-   * there already is not written again.
+   * there already is not written again. `isInBoth`: damage to one of the slots loses nothing of it.
    */
-  async write(name: string, body: string): Promise<Result<Written>> {
+  async write(name: string, body: string, isInBoth = false): Promise<Result<Written>> {
+    const written = await this.#writeOnce(name, body);
+    const now = this.#known.get(name);
+    if (!isInBoth || !written.ok || now === undefined || this.#inBoth.has(name)) return written;
+    // Where that fails the record is as durable as any other.
+    const again = await this.#overwrite(name, body, now);
+    if (again.ok) this.#inBoth.add(name);
+    return written;
+  }
+
+  async #writeOnce(name: string, body: string): Promise<Result<Written>> {
     this.#roomless.delete(name);
     const bytes = Buffer.byteLength(body);
     if (bytes > BODY_BYTES_MAX) return failed(`it would have ${bytes} bytes, more than ${BODY_BYTES_MAX}`);
@@ -100,6 +112,7 @@ export class RecordDisk {
 
   async erase(name: string): Promise<Result<Written>> {
     this.#known.delete(name);
+    this.#inBoth.delete(name);
     this.#unread.delete(name);
     this.#roomless.delete(name);
     this.#unerased.delete(name);
@@ -151,6 +164,7 @@ export class RecordDisk {
     const sequence = slots.sequence + 1;
     const slot = newest === 0 ? 1 : 0;
     const content = formatSlot(body, { slotBytes, sequence });
+    this.#inBoth.delete(name);
     const written = await this.#host.overwriteFile(this.#pathOf(name), slot * slotBytes, content);
     // The newest one stays where it is: what failed is written once more over itself.
     if (written.ok)
@@ -163,6 +177,7 @@ export class RecordDisk {
     const slotBytes = slotBytesFor(Buffer.byteLength(body));
     const sequence = (before?.slots.sequence ?? 0) + 1;
     const content = formatFile(body, { slotBytes, sequence });
+    this.#inBoth.delete(name);
     const written = await this.#host.writeFile(this.#pathOf(name), content, { mode: 0o600, durable: true });
     if (written.ok) {
       this.#known.set(name, { slots: { slotBytes, newest: 0, sequence }, body: sha256Hex(body) });

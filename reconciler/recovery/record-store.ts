@@ -61,18 +61,24 @@ export function createRecordStore(
   const disk = new RecordDisk(host, layout.records);
   /** Not erased, because their directory was covered. */
   const postponed = new Set<string>();
+  /** In quarantine: with its newest slot damaged, the one before would let the volume be set up (INV-32). */
+  const quarantined = new Set<string>();
 
   async function write(name: string, text: string | undefined): Promise<Result<Written>> {
     const grounded = await refuseStrangerOver({ host, ground }, layout.record(name));
     postponed.delete(name);
-    if (grounded.ok) return text === undefined ? disk.erase(name) : disk.write(name, text);
+    if (grounded.ok) return text === undefined ? disk.erase(name) : disk.write(name, text, quarantined.has(name));
     if (text === undefined) postponed.add(name);
     return fail({ ...grounded.failure, code: 'record-write' });
   }
 
   const turns = new RecordTurns(write);
-  const saveText = (volume: ActualVolume): Promise<Result<Written>> =>
-    turns.take(fileNameOf(volume.spec.id), JSON.stringify(recordOf(volume, host.bootId)));
+  const saveText = (volume: ActualVolume): Promise<Result<Written>> => {
+    const name = fileNameOf(volume.spec.id);
+    if (volume.quarantine === undefined) quarantined.delete(name);
+    else quarantined.add(name);
+    return turns.take(name, JSON.stringify(recordOf(volume, host.bootId)));
+  };
 
   return {
     async load() {
@@ -90,6 +96,7 @@ export function createRecordStore(
       return written.value.noRoom === undefined ? done : fail(written.value.noRoom);
     },
     async erase(volume) {
+      quarantined.delete(fileNameOf(volume));
       const erased = await turns.take(fileNameOf(volume), undefined);
       return erased.ok ? done : erased;
     },
