@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AbsolutePath } from '../../../mount/host.ts';
+import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { escapePlugin, unescapePlugin } from '../../../plugins/layout/component.ts';
 import { createLayout, sha256Hex } from '../../../plugins/layout/layout.ts';
-import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
+import { type CsiVolumeSpec, isObjectName, type PodUid, type VolumeId } from '../../../plugins/volume.ts';
 import { csiSpec } from '../csi-spec.ts';
 import { localVolume } from '../local/local-world.ts';
 import { callOf, content, emptyDir, POD } from '../local-world.ts';
@@ -35,6 +36,27 @@ test("a pod's volumes lie where the kubelet has them", () => {
   assert.equal(layout.readyDirectory(emptyDir('disk'), publication), `${markers}/settings`);
   for (const kind of ['secret', 'config-map', 'downward-api', 'projected'] as const)
     assert.equal(layout.readyDirectory(content(kind), publication), `${markers}/wrapped_settings`);
+});
+
+test('the longest names that Kubernetes allows have a place that a file system can have', () => {
+  for (const specName of ['v'.repeat(253), `${'v'.repeat(248)}.json`, 'v'.repeat(251), 'v'.repeat(250)]) {
+    assert.ok(isObjectName(specName));
+    const uid = 'u'.repeat(128) as PodUid;
+    const place = { pod: { uid }, specName };
+    const block = layout.blockVolume(specName);
+    const paths = [
+      layout.formatIntent(specName),
+      layout.localStage(specName),
+      layout.csiTarget(place),
+      ...Object.values(layout.localDevicePublication(place)),
+      ...Object.values(layout.blockPublication(place)),
+      ...Object.values(block),
+      layout.subpath(place, { container: 'c'.repeat(63), index: 0 }),
+    ];
+    for (const path of [...paths, ...paths.map((one) => temporaryPath(one))])
+      for (const name of path.split('/')) assert.ok(Buffer.byteLength(name) <= 255, `${path.length}: ${path}`);
+    assert.deepEqual(layout.ownerOf(layout.formatIntent(specName)), { kind: 'format', specName });
+  }
 });
 
 test('9.3: a block volume lies where the kubelet has it, and its pod finds a link', () => {
