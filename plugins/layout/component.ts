@@ -71,3 +71,17 @@ export function unescapePlugin(directory: string): string {
 export const DRIVER_VOLUMES = escapePlugin(CSI_PLUGIN);
 export const LOCAL_VOLUMES = LOCAL_DEVICES[0];
 export const MARKERS = escapePlugin('kubernetes.io/empty-dir');
+
+/** A name of more characters has no room for `.json` behind it: a file system gives 255, and object names have 253. */
+const NAMED_MAX = 250;
+
+/** The file of a format intent, by the name of the volume. */
+export function intentFile(specName: string): string {
+  return specName.length > NAMED_MAX ? `${specName}.j` : `${specName}.json`;
+}
+
+/** Undoes `intentFile`; undefined for any other name. */
+export function intentOf(file: string): string | undefined {
+  const specName = file.replace(/\.(?:json|j)$/, '');
+  return intentFile(specName) === file ? specName : undefined;
+}

@@ -1,13 +1,16 @@
 /** Where local volumes lie outside the pods, and the links to their devices in pods. */
 import { type AbsolutePath, below } from '../../mount/host.ts';
-import { DEVICES, FORMATS, LOCAL_DEVICES, LOCAL_STAGES, LOCAL_VOLUMES } from './component.ts';
+import { DEVICES, FORMATS, intentFile, LOCAL_DEVICES, LOCAL_STAGES, LOCAL_VOLUMES } from './component.ts';
 import type { DevicePublicationLayout, PlaceInPod } from './place-in-pod.ts';
 
 export interface LocalLayout {
   /** `plugins/kubernetes.io/local-volume/mounts`: the file systems of local devices, by PersistentVolume. */
   readonly localStages: AbsolutePath;
   localStage(specName: string): AbsolutePath;
-  /** `<root>/mooring/formats/<specName>.json`: its device is being formatted, or was when that was cut short. */
+  /**
+   * `<root>/mooring/formats/<specName>.json` (`.j` where the name is long): its device is being formatted, or was when
+   * that was cut short.
+   */
   formatIntent(specName: string): AbsolutePath;
   /** `plugins/kubernetes.io~local-volume/volumeDevices`: the devices that pods have, by PersistentVolume. */
   readonly localDevices: AbsolutePath;
@@ -23,7 +26,7 @@ export function localLayout(own: AbsolutePath, plugins: AbsolutePath, pods: Abso
   return {
     localStages,
     localStage: (specName) => below(localStages, specName),
-    formatIntent: (specName) => below(own, FORMATS, `${specName}.json`),
+    formatIntent: (specName) => below(own, FORMATS, intentFile(specName)),
     localDevices,
     localDevice: (specName) => below(localDevices, specName),
     localDevicePublication: ({ pod, specName }) => {

@@ -6,6 +6,7 @@ import {
   DEVICES,
   DRIVER_VOLUMES,
   FORMATS,
+  intentOf,
   LOCAL_VOLUMES,
   MARKERS,
   MOUNT,
@@ -99,7 +100,7 @@ function ownerInOwn([name, ...rest]: Components): PathOwner | undefined {
 
 function ownerInFormats([file, ...more]: Components): PathOwner | undefined {
   if (file === undefined) return shared('formats');
-  const specName = file.endsWith('.json') ? file.slice(0, -'.json'.length) : '';
+  const specName = intentOf(file) ?? '';
   return more.length === 0 && isObjectName(specName) ? { kind: 'format', specName } : undefined;
 }
 

@@ -67,7 +67,8 @@ export function createRecordStore(
   async function write(name: string, text: string | undefined): Promise<Result<Written>> {
     const grounded = await refuseStrangerOver({ host, ground }, layout.record(name));
     postponed.delete(name);
-    if (grounded.ok) return text === undefined ? disk.erase(name) : disk.write(name, text, quarantined.has(name));
+    if (grounded.ok)
+      return text === undefined ? disk.erase(name) : disk.write(name, text, quarantined.has(name));
     if (text === undefined) postponed.add(name);
     return fail({ ...grounded.failure, code: 'record-write' });
   }

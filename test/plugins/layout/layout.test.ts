@@ -54,7 +54,8 @@ test('the longest names that Kubernetes allows have a place that a file system c
       layout.subpath(place, { container: 'c'.repeat(63), index: 0 }),
     ];
     for (const path of [...paths, ...paths.map((one) => temporaryPath(one))])
-      for (const name of path.split('/')) assert.ok(Buffer.byteLength(name) <= 255, `${path.length}: ${path}`);
+      for (const name of path.split('/'))
+        assert.ok(Buffer.byteLength(name) <= 255, `${path.length}: ${path}`);
     assert.deepEqual(layout.ownerOf(layout.formatIntent(specName)), { kind: 'format', specName });
   }
 });
