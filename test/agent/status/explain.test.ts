@@ -198,7 +198,11 @@ test('an ambiguous subject lists what it can mean, in words that can be used', (
 });
 
 test('an unknown subject is told what is near, what was rejected, or where to look', () => {
-  assert.equal(refused('wbe'), 'unknown: no pod and no volume is called "wbe". Did you mean "web"?');
+  assert.equal(
+    refused('wbe'),
+    'unknown: no pod and no volume is called "wbe". broken.yaml cannot be read now, and may tell of it. ' +
+      'Did you mean "web"?',
+  );
   assert.equal(
     refused('default/bad'),
     'unknown: no pod and no volume is called "default/bad". Pod default/bad in ' +
@@ -213,6 +217,18 @@ test('an unknown subject is told what is near, what was rejected, or where to lo
   assert.match(refused('zzzzzz'), /"mooring status" lists all there are\.$/);
   assert.match(refused('web', facts({})), /The agent knows no pods and no volumes\.$/);
   assert.match(refused('\u001b[31m'), /"\\u001b\[31m"/);
+});
+
+test('a pod of a manifest that was never readable is told where it may be', () => {
+  const unread = (...origins: string[]) =>
+    facts({ desired: desired([], { unknownOrigins: new Set(origins) }) });
+  assert.equal(
+    refused('web', unread('web.yaml')),
+    'unknown: no pod and no volume is called "web". web.yaml cannot be read now, and may tell of it. ' +
+      'The agent knows no pods and no volumes.',
+  );
+  const many = refused('web', unread('e.yaml', 'a.yaml', 'b.yaml', 'c.yaml', 'd.yaml'));
+  assert.match(many, /a\.yaml, b\.yaml, c\.yaml and 2 more cannot be read now, and may tell of it\./);
 });
 
 /** The node of the tests as one of a cluster that takes it for lost, and the volume attached for these pods. */
