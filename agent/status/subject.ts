@@ -14,6 +14,7 @@ export type Missed =
   | { readonly kind: 'ambiguous'; readonly message: string; readonly candidates: readonly string[] };
 
 const CANDIDATES_MAX = 10;
+const SOURCES_MAX = 3;
 const SUBJECT_BYTES_MAX = 128;
 
 /**
@@ -111,12 +112,24 @@ function unknown(text: string, what: Sought, status: StatusDocument): Missed {
   return { kind: 'unknown', message };
 }
 
+/** What a source says that was never read is in no status. */
+function unreadClause({ sources }: StatusDocument): string {
+  const { length } = sources.unknown;
+  if (length === 0) return '';
+  const more = length > SOURCES_MAX ? ` and ${length - SOURCES_MAX} more` : '';
+  return `${sources.unknown.slice(0, SOURCES_MAX).join(', ')}${more} cannot be read now, and may tell of it. `;
+}
+
 function adviceFor(text: string, what: Sought, status: StatusDocument): string {
   const { name } = parse(text);
   const rejected = status.sources.rejected.find((one) => isAbout(one.subject, name));
   if (rejected !== undefined) {
     return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${problemText(rejected)}.`;
   }
+  return `${unreadClause(status)}${nearOf(text, what, status)}`;
+}
+
+function nearOf(text: string, what: Sought, status: StatusDocument): string {
   const pods = what === 'no volume' ? [] : status.pods.flatMap(podNames);
   const names = [...pods, ...(what === 'no pod' ? [] : status.volumes.flatMap(volumeNames))];
   if (names.length === 0) return `The agent knows ${KNOWN_NONE[what]}.`;
