@@ -41,6 +41,16 @@ const codeOf = (result: Result<unknown>): FailureCode | undefined =>
 const publish = ({ staged }: ReturnType<typeof world>, call = callOf(STAGED)) =>
   staged.looksFor(call, PATH).first().then(codeOf);
 
+test('of volumes whose driver said OK and mounted nothing the newest are remembered, and no more', () => {
+  const { staged } = world();
+  const ids = Array.from({ length: 5_000 }, (_, n) => csiSpec('driver.example', `data-${n}`, 'pv').id);
+  for (const id of ids) staged.noteMissed(id);
+  for (const id of ids.slice(-1_000, -500)) staged.noteMissed(id);
+  const remembered = ids.filter((id) => staged.isMissed(id));
+  assert.ok(remembered.length <= 4_096, `${remembered.length}`);
+  assert.deepEqual(remembered.slice(-1_000), ids.slice(-1_000));
+});
+
 test('what was staged long ago is asked once, by a question that others never wait for', async () => {
   const one = world();
   assert.equal(await publish(one), undefined);
