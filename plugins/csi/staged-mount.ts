@@ -8,6 +8,9 @@ import { type CsiVolumeSpec, isBlock, type VolumeId } from '../volume.ts';
 /** What served so short a while ago is not asked by a broker of its own, in case it hangs, nor without need. */
 const FRESH_MS = 1_000;
 
+/** The volume may be gone, and nobody says so: of a driver that never mounts what it stages there is no end. */
+const MISSED_MAX = 4_096;
+
 export interface StagedMount {
   /**
    * After the driver's OK nothing was mounted where a mount was expected, and none was made since: one is expected
@@ -73,7 +76,12 @@ export function createStagedMount(
   }
 
   return {
-    noteMissed: (volume) => void missed.add(volume),
+    noteMissed(volume) {
+      missed.delete(volume);
+      missed.add(volume);
+      const [oldest] = missed;
+      if (missed.size > MISSED_MAX && oldest !== undefined) missed.delete(oldest);
+    },
     isMissed: (volume) => missed.has(volume),
     isMade({ spec, facts }, staging, { mount, wasThere }) {
       if (mount !== undefined) missed.delete(spec.id);
