@@ -270,6 +270,33 @@ for (const slot of [0, 1])
     assert.equal(record?.quarantine?.reason, 'operator');
   });
 
+test('a journal that is removed in life is told at each write, until it is back or the agent starts anew', async () => {
+  const host = createBenchHost();
+  const { store } = await life(host, 'journal');
+  const volume = actual('data', { staged: 'present', pods: {} });
+  assert.ok((await store.save(volume)).ok);
+  const before = new Map(host.files);
+  const remove = (): void => {
+    for (const path of before.keys()) host.files.delete(path);
+  };
+  host.files.set(`${layout.records}/other`, '');
+  const save = async () => {
+    const saved = await store.save(actual('data', { staged: 'unsure' }));
+    return saved.ok ? 'saved' : `${saved.failure.code}: ${saved.failure.message}`;
+  };
+  remove();
+  await save();
+  assert.equal(await save(), 'record-write: the journal of records is not there');
+  for (const [path, content] of before) host.files.set(path, content);
+  assert.equal(await save(), 'saved');
+  remove();
+  const next = await life(host, 'journal');
+  assert.deepEqual(
+    [next.taken.ok, next.found.records, names(host)],
+    [true, [], ['journal-a', 'journal-b', 'other']],
+  );
+});
+
 test('while a file cannot be read nothing is taken over', async () => {
   const host = createBenchHost();
   await (await life(host, 'files')).store.save(actual('data', { staged: 'present', pods: {} }));
