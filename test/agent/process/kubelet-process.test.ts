@@ -20,6 +20,17 @@ test('a kubelet with our root is in the way, however it was told its root', () =
   assert.ok(kubeletInTheWay([kubelet()], { ...ours, root: `${root}/mooring` as AbsolutePath }));
 });
 
+test('a root is the same with a slash at its end, and an option with underscores, as the kubelet reads both', () => {
+  for (const root of ['/data/kubelet/', '/data//kubelet', '/data/./kubelet', '/data/x/../kubelet'])
+    for (const one of [kubelet(`--root-dir=${root}`), kubelet('--root_dir', root)])
+      assert.match(
+        kubeletInTheWay([one], { ...ours, root: '/data/kubelet' as AbsolutePath })?.message ?? root,
+        /^a kubelet runs with the root \/data\/kubelet$/,
+      );
+  const named = kubelet('--root-dir=/elsewhere', '--hostname_override=Other');
+  assert.match(kubeletInTheWay([named], { ...ours, nodeName: 'other' })?.message ?? '', /for Node other/);
+});
+
 test('one with another root, or in a mount namespace of its own, is not', () => {
   assert.equal(kubeletInTheWay([kubelet('--root-dir=/data/kubelet')], ours), undefined);
   assert.equal(kubeletInTheWay([kubelet('--root-dir', '/var/lib/kubelet-2')], ours), undefined);
