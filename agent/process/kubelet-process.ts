@@ -1,4 +1,5 @@
 /** Whether one of the kubelets that run on this machine is in the way of an agent. Pure. */
+import { posix } from 'node:path';
 import { fail, type Failure } from '../../mount/failure.ts';
 import { type AbsolutePath, isBelow, parseAbsolutePath } from '../../mount/host.ts';
 
@@ -26,7 +27,7 @@ export function kubeletInTheWay(
   { root, nodeName, hostname }: OurPlace,
 ): Failure | undefined {
   for (const { pid, options, sharesMounts, sharesHostname } of processes) {
-    const theirs = parseAbsolutePath(optionOf(options, 'root-dir') ?? KUBELET_ROOT);
+    const theirs = cleanPath(optionOf(options, 'root-dir') ?? KUBELET_ROOT);
     const isSame =
       theirs !== undefined && (theirs === root || isBelow(root, theirs) || isBelow(theirs, root));
     if (sharesMounts && isSame) return inTheWay(pid, `a kubelet runs with the root ${theirs}`);
@@ -40,12 +41,18 @@ export function kubeletInTheWay(
   return undefined;
 }
 
-/** `--name value` or `--name=value`; the last one counts. */
+/** As the kubelet has it (Go, filepath.Clean): `/var/lib/kubelet/` is `/var/lib/kubelet`. A service starts in `/`. */
+function cleanPath(text: string): AbsolutePath | undefined {
+  return parseAbsolutePath(posix.resolve('/', text));
+}
+
+/** `--name value` or `--name=value`, and for the kubelet `_` is `-` in a name; the last one counts. */
 function optionOf(options: readonly string[], name: string): string | undefined {
   let value: string | undefined;
   for (const [index, option] of options.entries()) {
-    if (option === `--${name}`) value = options[index + 1];
-    else if (option.startsWith(`--${name}=`)) value = option.slice(name.length + 3);
+    const [given = ''] = option.split('=', 1);
+    if (given.replaceAll('_', '-') !== `--${name}`) continue;
+    value = given === option ? options[index + 1] : option.slice(given.length + 1);
   }
   return value;
 }
