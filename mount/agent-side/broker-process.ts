@@ -69,7 +69,7 @@ const BROKER_ENVIRONMENT = {
   MALLOC_MMAP_THRESHOLD_: '131072',
 } as const;
 /** A broker handles one small message at a time: a small young generation costs nothing and saves memory. */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
+export const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
 const FROM_STANDARD_INPUT = ['--input-type=module', '-'] as const;
 const HEAP_MB_MAX = 128;
 /**

@@ -39,7 +39,7 @@ export interface HostBrokers {
 }
 
 /** Tools that wait cost no processor, and so many devices, or servers, may hang before another one waits. */
-const WAITING_TOOLS_MAX = 64;
+export const WAITING_TOOLS_MAX = 64;
 const WALK_BROKERS_MAX = 4;
 /** So many file systems may hang before the look at another one waits. */
 const PROBE_BROKERS_MAX = 16;

@@ -26,7 +26,7 @@ export interface ToolBroker {
 
 /** Measured: two cores gain nothing beyond this; a tool past its deadline no longer counts. */
 const RUNNING_MAX = 8;
-const ABANDONED_MAX = 64;
+export const ABANDONED_MAX = 64;
 /** Between a tool's kill and the doubt that it will ever end. */
 const KILL_MS = 1_000;
 const CLOSE_MS = 1_000;

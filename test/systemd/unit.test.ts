@@ -5,6 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { POOL_BOUNDS } from '../../mount/agent-side/broker-pool-options.ts';
+import { NODE_FLAGS } from '../../mount/agent-side/broker-process.ts';
+import { createHostBrokers, WAITING_TOOLS_MAX } from '../../mount/agent-side/host-brokers.ts';
+import { DEADLINES_MS } from '../../mount/agent-side/host-deadlines.ts';
+import { ABANDONED_MAX } from '../../mount/agent-side/tool-broker.ts';
 import { EXIT_CODES } from '../../agent/config/exit-code.ts';
 import { DEFAULT_MANIFESTS, DEFAULT_ROOT, DEFAULT_SOCKET } from '../../agent/config/setting.ts';
 
@@ -166,6 +171,25 @@ test('mooring.service: the paths are the defaults of the agent', () => {
   assert.deepEqual(mounts, [DEFAULT_ROOT, DEFAULT_MANIFESTS]);
   const driver = settingOf('mooring-loopfile.service', 'ExecStart') ?? '';
   assert.match(driver, new RegExp(`--registry ${DEFAULT_ROOT}/plugins_registry`));
+});
+
+test('INV-28: mooring.service: as many helpers as may hang, of two lives, leave tasks for those that work', () => {
+  const tasks = 'import { readdirSync } from "node:fs"; console.log(readdirSync("/proc/self/task").length)';
+  const words = [...NODE_FLAGS, '--input-type=module', '-'];
+  const tasksOfBroker = Number(spawnSync(process.execPath, words, { input: tasks }).stdout.toString());
+  assert.ok(tasksOfBroker > 1, 'a helper has threads');
+  const brokers = Object.values(createHostBrokers({ brokerCommand: ['/bin/false'] }, DEADLINES_MS));
+  const pools = brokers.filter((one) => 'answers' in Object(one)).length;
+  const toolBrokers = brokers.filter((one) => 'runFirst' in Object(one)).length;
+  assert.deepEqual([pools, toolBrokers], [4, 3]);
+  // A mount(8) and the helper that it starts.
+  const tools = 2 * toolBrokers * (ABANDONED_MAX + WAITING_TOOLS_MAX);
+  // One more serves the calls, and one the question whether a broker answers.
+  const paths = pools * (POOL_BOUNDS.abandonedMax + 2) * tasksOfBroker;
+  const most = tools + paths + (toolBrokers + 2) * tasksOfBroker;
+  // Killed by its watchdog, or for an upgrade, an agent leaves those of its helpers that hang in the kernel.
+  const max = Number(settingOf('mooring.service', 'TasksMax'));
+  assert.ok(max >= 2 * most, `TasksMax=${max}, and ${most} tasks of one life may hang`);
 });
 
 test('mooring.service: it is not started again when another try changes nothing, but is while a lock is held', () => {
