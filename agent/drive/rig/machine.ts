@@ -83,9 +83,14 @@ function errnoOf(error: unknown): string {
 
 /** The table of this mount namespace; empty when it cannot be read. */
 export async function readMounts(): Promise<readonly MountEntry[]> {
+  return tableNow() ?? [];
+}
+
+/** Undefined when it cannot be read: who is to delete something must not take that for a machine without mounts. */
+function tableNow(): readonly MountEntry[] | undefined {
   const text = readOwnMountInfo();
   const table = text.ok ? parseMountTable(text.value) : undefined;
-  return table?.ok === true ? table.value.entries : [];
+  return table?.ok === true ? table.value.entries : undefined;
 }
 
 /** The stack at a path, lowest first. */
@@ -95,7 +100,11 @@ export async function mountsAt(path: string): Promise<readonly MountEntry[]> {
 
 /** Those that lie at the path or anywhere below it. */
 export async function mountsBelow(path: string): Promise<readonly MountEntry[]> {
-  return (await readMounts()).filter(({ target }) => target === path || target.startsWith(`${path}/`));
+  return (await readMounts()).filter(isAtOrBelow(path));
+}
+
+function isAtOrBelow(path: string): (mount: MountEntry) => boolean {
+  return ({ target }) => target === path || target.startsWith(`${path}/`);
 }
 
 /** As lstat has it; what could not be asked is its errno (`ETIMEDOUT`), never `absent`. */
@@ -145,10 +154,14 @@ export async function removeFile(path: string): Promise<void> {
   await attempt(() => unlink(path));
 }
 
+/** A volume that was there before has what somebody wrote: a link in it may lead to any file of the machine. */
+const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
+const WRITES_PROBE = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
+
 /** Writes a file through to the disk; undefined, or the errno. */
 export async function writeProbe(path: string, text: string): Promise<string | undefined> {
   const written = await attempt(async (late) => {
-    const file = await open(path, 'w', 0o600);
+    const file = await open(path, WRITES_PROBE, 0o600);
     try {
       late.throwIfAborted();
       await file.writeFile(text);
@@ -161,7 +174,14 @@ export async function writeProbe(path: string, text: string): Promise<string | u
 }
 
 export async function readProbe(path: string): Promise<Attempt<string>> {
-  return attempt(() => readFile(path, 'utf8'));
+  return attempt(async () => {
+    const file = await open(path, O_RDONLY | O_NOFOLLOW);
+    try {
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  });
 }
 
 /** Size of the file system that has the path; undefined when it cannot be asked. */
@@ -246,17 +266,17 @@ export async function forceUnmount(paths: readonly string[]): Promise<void> {
   }
 }
 
-/** Takes away a directory of ours and all below it, unless something is mounted there; what could not be removed. */
+/**
+ * Takes away a directory of ours and all below it, unless something is mounted there, or nobody knows; what could not
+ * be removed. A driver that runs elsewhere may mount late: each directory is looked at before it is emptied.
+ */
 export async function removeScratch(path: string): Promise<readonly string[]> {
-  if ((await mountsBelow(path)).length > 0) return [path];
-  return removeBelow(path);
-}
-
-async function removeBelow(path: string): Promise<readonly string[]> {
+  const mounts = tableNow();
+  if (mounts === undefined || mounts.some(isAtOrBelow(path))) return [path];
   const left: string[] = [];
   for (const name of await namesIn(path)) {
     const child = join(path, name);
-    if ((await kindOf(child)) === 'directory') left.push(...(await removeBelow(child)));
+    if ((await kindOf(child)) === 'directory') left.push(...(await removeScratch(child)));
     else if (!(await attempt(() => unlink(child))).ok) left.push(child);
   }
   if (left.length === 0 && !(await attempt(() => rmdir(path))).ok) left.push(path);
