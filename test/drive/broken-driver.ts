@@ -4,7 +4,7 @@
  *
  * argv: --pool DIR --endpoint unix:///PATH.sock [--fault NAME] [--attach]
  */
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -100,7 +100,7 @@ function answered<T>(work: () => Promise<T>): Promise<T | GrpcStatus> {
 }
 
 /** The methods that lie. `next` is the good driver. */
-function brokenNode(fault: string, next: Required<Node>): Node {
+function brokenNode(fault: string, next: Required<Node>, died: string): Node {
   let asked = 0;
   let working = 0;
   const unpublished = new Set<string>();
@@ -184,6 +184,22 @@ function brokenNode(fault: string, next: Required<Node>): Node {
         nodeGetVolumeStats: async (request) => {
           const reply = await next.nodeGetVolumeStats(request);
           return { ...reply, usage: reply.usage.map((one) => ({ ...one, available: -1n })) };
+        },
+      };
+    case 'publish-refused':
+      return {
+        nodePublishVolume: async () => {
+          throw new GrpcStatus(FAILED_PRECONDITION, 'not today');
+        },
+      };
+    case 'dies-once':
+      return {
+        nodePublishVolume: async (request) => {
+          if (!existsSync(died)) {
+            writeFileSync(died, '');
+            process.exit(7);
+          }
+          return next.nodePublishVolume(request);
         },
       };
     case 'stats-hang':
@@ -406,7 +422,10 @@ async function main(): Promise<void> {
             implementation: { ...controller, ...brokenController(values.fault, controller) },
           },
         ]),
-    { definition: NodeService, implementation: { ...node, ...brokenNode(values.fault, node) } },
+    {
+      definition: NodeService,
+      implementation: { ...node, ...brokenNode(values.fault, node, join(values.pool, 'died')) },
+    },
   ]);
 }
 

@@ -22,7 +22,11 @@ export interface DriveWorld {
   readonly socket: string;
   readonly loopfile: readonly string[];
   readonly broken: (fault: string) => readonly string[];
-  run(command: readonly string[], options?: Partial<DriveOptions>): Promise<DriveReport>;
+  run(
+    command: readonly string[],
+    options?: Partial<DriveOptions>,
+    interrupted?: AbortSignal,
+  ): Promise<DriveReport>;
   close(): void;
 }
 
@@ -41,7 +45,7 @@ export function createDriveWorld(): DriveWorld {
       ...argv,
       ...(fault === '' ? [] : ['--fault', fault]),
     ],
-    async run(command, options = {}) {
+    async run(command, options = {}, interrupted = new AbortController().signal) {
       const scratch = mkdtempSync(join(directory, 'd-'));
       const result = await drive({
         options: { ...DEFAULTS, endpoint: path(socket), command, ...options },
@@ -50,7 +54,7 @@ export function createDriveWorld(): DriveWorld {
         onBegin: () => {},
         onVerdict: () => {},
         onWait: () => {},
-        interrupted: new AbortController().signal,
+        interrupted,
       });
       await removeScratch(scratch);
       if (!result.ok) throw new Error(result.failure.message);

@@ -98,6 +98,42 @@ inWorld('Mooring converges through every class of fault, in order', async (world
   for (const duty of FAULTS) assert.equal(verdictOf(report, duty), 'pass', duty);
 });
 
+inWorld(
+  'what Mooring had set up when the run was interrupted is taken down through the driver',
+  async (world) => {
+    const interrupt = new AbortController();
+    const set = { faults: true, only: ['fault-delay', 'clean-up'] };
+    const run = world.run([...world.broken('publish-refused'), '--attach'], set, interrupt.signal);
+    await until('Mooring has staged the volume', () => loopDevicesBelow(world.directory).length > 0);
+    interrupt.abort();
+    const { verdicts } = await run;
+    assert.deepEqual(
+      verdicts.map(({ duty, kind, findings }) => [duty, kind, findings]),
+      [['fault-delay', 'skipped', ['interrupted']]],
+    );
+    const volumes = readdirSync(join(world.directory, 'pool')).filter((name) => name.startsWith('vol-'));
+    assert.deepEqual(volumes, [], 'every volume was deleted');
+  },
+);
+
+inWorld(
+  'a driver that dies while Mooring is driven is said to, and started again for the rest',
+  async (world) => {
+    const set = { faults: true, only: ['fault-delay', 'fault-aborted', 'clean-up'] };
+    const report = await world.run(world.broken('dies-once'), set);
+    assert.deepEqual(
+      report.verdicts.map(({ duty, kind }) => [duty, kind]),
+      [
+        ['fault-delay', 'fail'],
+        ['fault-aborted', 'pass'],
+        ['clean-up', 'pass'],
+      ],
+      troubles(report).join('\n'),
+    );
+    assert.match(troubles(report).join(), /the driver's process ended by itself/);
+  },
+);
+
 /** A driver somebody else started: in the namespace of this test, with a shared directory for its mounts. */
 async function startElsewhere(world: DriveWorld) {
   const [command = '', ...argv] = world.loopfile;
