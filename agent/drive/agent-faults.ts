@@ -44,6 +44,8 @@ export interface AgentDrive {
   readonly fault: FaultClass;
   readonly remote: Host['call'];
   readonly brokerCommand: readonly string[];
+  /** Nothing is waited for any more. */
+  readonly interrupted: AbortSignal;
 }
 
 const SETTLE_MS_MAX = 60_000;
@@ -60,8 +62,12 @@ interface LivingAgent {
   end(): Promise<void>;
 }
 
-/** Writes everything it sees to `notes`; the agent and the proxy have ended when it settles. */
-export async function driveAgent({ life, notes, fault, remote, brokerCommand }: AgentDrive): Promise<void> {
+/**
+ * Writes everything it sees to `notes`; the agent and the proxy have ended when it settles. What the agent has left by
+ * then is the life's to take down.
+ */
+export async function driveAgent(drive: AgentDrive): Promise<void> {
+  const { life, notes, fault, remote, brokerCommand } = drive;
   const volume = await life.made(notes);
   if (volume === undefined) return;
   const root = join(life.directory, 'root');
@@ -79,15 +85,20 @@ export async function driveAgent({ life, notes, fault, remote, brokerCommand }: 
     clock: CLOCK,
     deadlineMs: DRIVER_CALL_MS,
     inject: faults.inject,
-    onArrival: (call) => oracle.begin(call),
+    onArrival: (call) => {
+      life.noteCall(volume, call);
+      return oracle.begin(call);
+    },
   });
   const lines: string[] = [];
   const start = () => startAgent(config.value, brokerCommand, lines);
   try {
-    await setUpAndDown({ life, notes, volume, root, manifests, start, renew: faults.renew });
+    await setUpAndDown({ ...drive, volume, root, manifests, start, renew: faults.renew });
   } finally {
     await proxy.close();
+    if (oracle.remains().length === 0) life.forgetCalls();
   }
+  if (isCutShort(drive)) return;
   for (const text of new Set(oracle.violations.filter(({ level }) => level === 'must').map(textOf)))
     notes.fail(`the agent's calls: ${text}`);
   for (const remains of oracle.remains()) notes.fail(`the driver must believe that ${remains}`);
@@ -99,9 +110,12 @@ function textOf({ duty, text }: { readonly duty: string; readonly text: string }
   return `${duty} ${text}`;
 }
 
-interface Story {
-  readonly life: Life;
-  readonly notes: Notes;
+/** By a person, or by the end of the driver, which is told elsewhere: what is missing then is nobody's fault. */
+function isCutShort({ life, interrupted }: Pick<AgentDrive, 'life' | 'interrupted'>): boolean {
+  return interrupted.aborted || life.rig.driver?.ending() !== undefined;
+}
+
+interface Story extends Pick<AgentDrive, 'life' | 'notes' | 'interrupted'> {
   readonly volume: TestVolume;
   readonly root: string;
   readonly manifests: string;
@@ -120,7 +134,7 @@ async function setUpAndDown(story: Story): Promise<void> {
   if (!first.ok) return notes.fail(`the agent does not start: ${first.failure.message}`);
   try {
     await replaceFile(manifest, volumeManifest(life.rig.facts.name, volume, life.rig.options));
-    if (!(await settles(notes, first.value.agent, 'the set-up', 1))) return;
+    if (!(await settles(story, first.value.agent, 'the set-up', 1))) return;
     if (!notes.expect(await isMounted(root, target), 'the agent says it is set up, but nothing is mounted'))
       return;
     const errno = await writeProbe(join(target, 'mooring-drive'), life.rig.runId);
@@ -132,12 +146,12 @@ async function setUpAndDown(story: Story): Promise<void> {
   const second = await start();
   if (!second.ok) return notes.fail(`the agent does not start again: ${second.failure.message}`);
   try {
-    if (!(await settles(notes, second.value.agent, 'the restart', 1))) return;
+    if (!(await settles(story, second.value.agent, 'the restart', 1))) return;
     const read = await readProbe(join(target, 'mooring-drive'));
     notes.expect(read.ok && read.value === life.rig.runId, 'after the restart the data is not there');
     renew();
     await removeFile(manifest);
-    if (!(await settles(notes, second.value.agent, 'the tear-down', 0))) return;
+    if (!(await settles(story, second.value.agent, 'the tear-down', 0))) return;
     const left = await mountsBelow(root);
     notes.expect(left.length === 0, `${left.length} mounts are left after the tear-down`);
     notes.expect((await kindOf(target)) === 'absent', 'the target is left after the tear-down');
@@ -204,12 +218,15 @@ function logTo(lines: string[]): Log {
 }
 
 /** Waits until so many volumes are there, all as they are wanted, and nothing is being done. */
-async function settles(notes: Notes, agent: Agent, what: string, volumes: number): Promise<boolean> {
+async function settles(story: Story, agent: Agent, what: string, volumes: number): Promise<boolean> {
+  const { notes } = story;
   const untilMs = CLOCK.nowMs() + SETTLE_MS_MAX;
   for (;;) {
     const view = agent.view();
     const { reconciler } = view;
     if (reconciler.desired().volumes.size === volumes && isSettled(view)) return true;
+    if (story.interrupted.aborted) notes.skip('interrupted');
+    if (isCutShort(story)) return false;
     if (CLOCK.nowMs() > untilMs) {
       const why = reconciler.obstacles().map(({ kind, message }) => `${kind}: ${message}`);
       notes.fail(

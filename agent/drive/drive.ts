@@ -220,7 +220,9 @@ async function driveFaults(parts: DriveParts, run: Run, rig: Rig, remote: GrpcRe
     const directory = join(rig.directory, duty.name);
     await makeDirectory(directory);
     const life = new Life(rig, directory);
-    await driveAgent({ life, notes, fault, remote: remote.call, brokerCommand: parts.brokerCommand });
+    const { brokerCommand, interrupted } = parts;
+    await driveAgent({ life, notes, fault, remote: remote.call, brokerCommand, interrupted });
+    await revive(rig, notes);
     await life.takeDown(duty.name);
     run.record(duty, notes, startMs);
   }

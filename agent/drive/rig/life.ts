@@ -23,6 +23,7 @@ import {
   pause,
 } from './machine.ts';
 import { type AccessKind, attachesOf, capabilityOf, createsOf, isDoubt, type Rig, stagesOf } from './rig.ts';
+import type { BeginningCall } from '../oracle/oracle-history.ts';
 import type { Notes } from '../oracle/verdict.ts';
 import type { Publication, TestVolume } from './test-volume.ts';
 import { type OtherStage, VolumeCalls } from './volume-calls.ts';
@@ -193,6 +194,20 @@ export class Life {
     if (published.ok) return { volume, target };
     notes.blocked(`NodePublishVolume: ${answerText(published)}`);
     return undefined;
+  }
+
+  /** What somebody else asks of the driver for a volume of this life: it is taken down with the rest. */
+  noteCall(volume: TestVolume, { method, request }: Pick<BeginningCall, 'method' | 'request'>): void {
+    const { stagingTargetPath: path, targetPath: target } = request;
+    if (method === 'ControllerPublishVolume') this.#attached.add(volume);
+    if (method === 'NodeStageVolume' && path !== undefined) this.#staged.set(path, { volume, path });
+    if (method === 'NodePublishVolume' && target !== undefined)
+      this.#published.set(target, { volume, target });
+  }
+
+  /** Whoever called has taken all of it down. */
+  forgetCalls(): void {
+    for (const calls of [this.#attached, this.#staged, this.#published]) calls.clear();
   }
 
   /** Everything down, in order, with some patience. What is left although the driver said OK goes to the rig. */
