@@ -93,6 +93,41 @@ test('a restart leaves every mount as it is', async (t) => {
   assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
 });
 
+test('who is started after the agent has ended at a shutdown before network and disks go', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  const unit = (name: string, order: string, stop: string): void => {
+    const service = [
+      '[Service]',
+      'Type=oneshot',
+      'RemainAfterExit=yes',
+      'ExecStart=/bin/true',
+      `ExecStop=${stop}`,
+    ];
+    const lines = ['[Unit]', ...order.split(' '), ...service].join('\\n');
+    on.run(`printf '${lines}\\n' > /run/systemd/system/${name}.service`);
+  };
+  unit('lines', 'Before=network.target Wants=network.target', '/bin/true');
+  unit('sessions', 'Before=remote-fs-pre.target Wants=remote-fs-pre.target', '/bin/true');
+  // It ends its work when the test says so.
+  unit('database', 'After=mooring.service', '/bin/sh -c "read line < /run/work-is-done"');
+  on.run('mkfifo /run/work-is-done; systemctl daemon-reload');
+  assert.deepEqual(on.run('systemctl start lines sessions mooring database'), { code: 0, out: '' });
+  // As shutdown.target: all in one transaction. Several units of one `systemctl stop` are several.
+  const all =
+    'lines.service sessions.service mooring.service database.service network.target remote-fs-pre.target';
+  on.run(`printf '[Unit]\\nConflicts=${all}\\n' > /run/systemd/system/over.target; systemctl daemon-reload`);
+  on.run('systemctl start --no-block over.target');
+  await on.until('systemctl is-active database', /^deactivating$/m);
+  const jobs = on.run('systemctl list-jobs --no-legend').out;
+  for (const name of ['lines', 'sessions', 'mooring'])
+    assert.match(jobs, new RegExp(`${name}\\.service +stop +waiting`), jobs);
+  on.run('echo > /run/work-is-done');
+  await on.until('systemctl is-active lines sessions mooring', /^inactive\ninactive\ninactive$/m);
+  assert.deepEqual(on.run('systemctl start mooring'), { code: 0, out: '' });
+  await on.until('mooring status', /1 of 1 pods ready/);
+});
+
 test('an agent that is killed is back soon, and its mounts never went away', async (t) => {
   const on = node(t);
   if (on === undefined) return;

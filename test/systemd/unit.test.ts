@@ -192,6 +192,14 @@ test('INV-28: mooring.service: as many helpers as may hang, of two lives, leave 
   assert.ok(max >= 2 * most, `TasksMax=${max}, and ${most} tasks of one life may hang`);
 });
 
+test('mooring.service: what is stopped before it at a shutdown has its disks and servers until then', () => {
+  const after = directivesOf('mooring.service')
+    .filter(({ name }) => name === 'After')
+    .flatMap(({ value }) => value.split(' '));
+  // Sessions of iSCSI are ended by a service that is before remote-fs-pre.target (systemd.special(7)).
+  for (const target of ['network.target', 'remote-fs-pre.target']) assert.ok(after.includes(target), target);
+});
+
 test('mooring.service: it is not started again when another try changes nothing, but is while a lock is held', () => {
   const codes = (settingOf('mooring.service', 'RestartPreventExitStatus') ?? '').split(' ').map(Number);
   assert.deepEqual(codes, [EXIT_CODES.usage, EXIT_CODES.configuration]);
