@@ -126,10 +126,10 @@ function adviceFor(text: string, what: Sought, status: StatusDocument): string {
   if (rejected !== undefined) {
     return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${problemText(rejected)}.`;
   }
-  return `${unreadClause(status)}${nearOf(text, what, status)}`;
+  return `${unreadClause(status)}${nearOf(name, what, status)}`;
 }
 
-function nearOf(text: string, what: Sought, status: StatusDocument): string {
+function nearOf(name: string, what: Sought, status: StatusDocument): string {
   const pods = what === 'no volume' ? [] : status.pods.flatMap(podNames);
   const names = [...pods, ...(what === 'no pod' ? [] : status.volumes.flatMap(volumeNames))];
   if (names.length === 0) return `The agent knows ${KNOWN_NONE[what]}.`;
