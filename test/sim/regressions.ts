@@ -885,4 +885,10 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'an attachment taken for lost while it was away stays so until it can be read (FN-01)',
   },
+  {
+    seed: 743563485,
+    isOfToday: true,
+    sentence:
+      'a pod that only reads may have what turned read-only, where somebody has mounted over the stage (DR-11)',
+  },
 ];
