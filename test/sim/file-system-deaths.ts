@@ -220,12 +220,21 @@ export class FileSystemDeaths {
     if (volume === undefined || death === undefined || PLAIN_CAUSES.includes(death.cause)) return death;
     // A stage that nobody can see is judged by nobody, and who reads only can read it (seed 1102660248).
     const isForReading = volume.publications.get(key as PublicationKey)?.spec.readOnly === true;
-    if (isForReading && volume.staged.kind !== 'present') return undefined;
+    if (isForReading && !this.#isStageSeen(volume)) return undefined;
     // Read-only it may have been made, as far as its mount tells: nobody staged it, because a new version of its driver
     // stages nothing, or so it was at the first look: it died before, or somebody has an old mount of it still.
     const { needs, stagedMount } = volume;
     const wasWritable = needs.stage && stagedMount !== undefined && stagedMount.readOnly !== true;
     return wasWritable ? death : undefined;
+  }
+
+  /** Somebody may have mounted over it, or over a directory above it (seed 743563485). */
+  #isStageSeen({ staged, stagedMount }: ActualVolume): boolean {
+    const { kernel } = this.#parts;
+    const mount = kernel.mounts().find(({ id }) => id === stagedMount?.mountId);
+    const shown = mount && kernel.lookUpMount(mount.target);
+    const isShown = typeof shown === 'object' && shown.mounted && shown.mountId === mount?.id;
+    return staged.kind === 'present' && isShown;
   }
 
   #backingOf(spec: VolumeSpec): Backing | undefined {
