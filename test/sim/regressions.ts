@@ -891,4 +891,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a pod that only reads may have what turned read-only, where somebody has mounted over the stage (DR-11)',
   },
+  {
+    seed: 743608531,
+    isOfToday: true,
+    sentence: 'a growth that was refused for good is remembered though the records were covered for a time',
+  },
 ];
