@@ -194,6 +194,8 @@ export class Simulation {
   readonly #calm: Weather;
   #lives = 0;
   #crashes = 0;
+  /** What records do not say was not asked, because somebody had mounted over them. */
+  #owesRefusals = false;
 
   constructor(seed: number, mutation: Mutation) {
     this.seed = seed;
@@ -533,6 +535,7 @@ export class Simulation {
 
   #boot(): void {
     this.#lives += 1;
+    if (this.#owesRefusals) this.forgetLostRefusals();
     const number = this.#lives;
     const listings: Listing[] = [];
     const unlisted = new Set<AbsolutePath>();
@@ -722,8 +725,13 @@ export class Simulation {
     }
   }
 
-  /** What a dead life heard and no record says: the crash came first, or the record was damaged. */
+  /**
+   * What a dead life heard and no record says: the crash came first, or the record was damaged. Under somebody's mount
+   * the records are as they were: that is asked when they can be read again (seed 743608531).
+   */
   forgetLostRefusals(): void {
+    this.#owesRefusals = this.kernel.isUnderStranger(this.world.layout.records);
+    if (this.#owesRefusals) return;
     this.world.oracle.forgetUnrecorded(
       (handle) => recordedRefusal(this, handle),
       (handle, sinceMs) => isRecordForgotten(this, handle, sinceMs),
