@@ -237,10 +237,9 @@ test('explain says what is in the way; who is unknown is exit code 1', async () 
   );
   assert.equal(JSON.parse((await run('explain', 'web', '-o', 'json', '-s', socket)).out).kind, 'Explanation');
   const unknown = await run('explain', 'wbe', '-s', socket);
-  assert.deepEqual(
-    [unknown.code, unknown.out, unknown.err],
-    [1, '', 'mooring: no pod and no volume is called "wbe". Did you mean "web"?\n'],
-  );
+  const unread = 'broken.yaml cannot be read now, and may tell of it.';
+  const message = `mooring: no pod and no volume is called "wbe". ${unread} Did you mean "web"?\n`;
+  assert.deepEqual([unknown.code, unknown.out, unknown.err], [1, '', message]);
 });
 
 test('quarantine needs a verb it knows and a volume, and an agent', async () => {
