@@ -133,7 +133,7 @@ class QueueOfEvents implements EventReporter {
     this.#isSending = false;
   }
 
-  /** What failed in the server may be of one namespace: others are tried all the same. That it is away or busy is of all. */
+  /** What failed in the server may be of one namespace, and others are tried. That it is away or busy is of all. */
   #mayGoOn({ code, retryAfterMs }: ApiFailure): boolean {
     return code === 'failed' && retryAfterMs === undefined && this.#unhindered() !== undefined;
   }
