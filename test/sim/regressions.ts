@@ -896,4 +896,9 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'a growth that was refused for good is remembered though the records were covered for a time',
   },
+  {
+    seed: 872890538,
+    isOfToday: true,
+    sentence: 'the node of a disk that is gone goes with it, whatever a driver has mounted on it',
+  },
 ];
