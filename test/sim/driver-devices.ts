@@ -19,17 +19,17 @@ export class DriverDevices {
     kernel.synchronise(DEV);
   }
 
-  /**
-   * The disk is on this machine, with the lowest number that is free, and has its node below /dev; or is unplugged. The
-   * node of its last life stays as long as something is mounted on it, and then the disk is not there for anybody.
-   */
+  /** The disk is on this machine, with the lowest number that is free, and has its node below /dev; or is unplugged. */
   plug(backing: Backing): DeviceNumber | undefined {
     const { devices } = this.#kernel;
     const { handle, device } = backing;
     if (device !== undefined && devices.labelOf(device) !== handle) return undefined;
     const present = device ?? devices.add(handle);
     backing.device = present;
-    return this.#putNode(nodeOf(backing), present) === undefined ? present : undefined;
+    const node = nodeOf(backing);
+    // That of its last life went with it.
+    if (this.#kernel.deviceOf(node) !== present) this.#kernel.removeNode(node);
+    return this.#putNode(node, present) === undefined ? present : undefined;
   }
 
   unplug(backing: Backing): void {

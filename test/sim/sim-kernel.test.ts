@@ -109,3 +109,15 @@ test('a power cut takes mounts, memory and some of what was not written yet, new
   }
   assert.ok(lost.has('-,/c/2') && lost.has('/c/1,-') && lost.has('-,-'), [...lost].join(' '));
 });
+
+test('the node of a disk is busy under a stacked bind of it, and goes with that when the disk does', () => {
+  const kernel = machine();
+  const node = path('/b/disk');
+  kernel.makeDeviceNode(node, kernel.devices.add('disk'));
+  kernel.makeFile(path('/a/published'), new Uint8Array(), 0o600);
+  for (const _ of ['once', 'twice']) assert.equal(kernel.bind(node, path('/a/published'), []), undefined);
+  assert.equal(kernel.removeFile(node), 'EBUSY');
+  assert.equal(kernel.removeNode(node), undefined);
+  assert.equal(kernel.walk(node), 'ENOENT');
+  assert.equal(kernel.mountsAt('/a/published').length, 1);
+});

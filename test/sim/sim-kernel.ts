@@ -390,6 +390,21 @@ export class SimKernel {
     };
   }
 
+  /**
+   * As devtmpfs does with the node of a disk that is gone, from a mount namespace of its own: what is mounted on it is
+   * no hindrance and goes with it, as by umount -l (detach_mounts, since Linux 3.18; seed 872890538).
+   */
+  removeNode(path: AbsolutePath): Errno | undefined {
+    const at = this.#entry(path);
+    if (typeof at === 'string') return at;
+    for (const mount of [...this.#mounts].reverse()) {
+      if (mount.parent?.children.get(at.child) !== mount) continue;
+      this.devices.loseName(mount);
+      this.#detach(mount);
+    }
+    return this.removeFile(path);
+  }
+
   removeFile(path: AbsolutePath): Errno | undefined {
     const at = this.#entry(path);
     if (typeof at === 'string') return at;
