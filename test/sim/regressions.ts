@@ -901,4 +901,10 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfToday: true,
     sentence: 'the node of a disk that is gone goes with it, whatever a driver has mounted on it',
   },
+  {
+    seed: 872904961,
+    isOfToday: true,
+    sentence:
+      'what a driver left of an inline volume, by an answer that got lost and two lies, no one can tell (D-51)',
+  },
 ];
