@@ -123,6 +123,8 @@ export class DriverOracle {
         learn(status);
         if (stood && !isStanding(history)) history.groundedMs = this.#parts.nowMs();
       } else if (call.method === 'NodeUnstageVolume') history.lateUnstageMs = this.#parts.nowMs();
+      else if (call.method === 'NodeUnpublishVolume' && status === 0)
+        history.endedUnheard.add(call.request.targetPath);
     };
   }
 
@@ -186,6 +188,15 @@ export class DriverOracle {
    */
   hasEnded(handle: string, target: string): boolean {
     return this.#parts.wishHistory(handle)?.ephemeral === true && this.#historyOf(handle).ended.has(target);
+  }
+
+  /**
+   * Has its driver ended the inline volume that was here, and nobody heard it? One that left its mount, and lies of the
+   * next publish as well, has what is there for what was asked for, and no one can tell (D-51; seed 872904961).
+   */
+  mayHaveEnded(handle: string, target: string): boolean {
+    const isInline = this.#parts.wishHistory(handle)?.ephemeral === true;
+    return isInline && this.#historyOf(handle).endedUnheard.has(target);
   }
 
   #historyOf(handle: string): History {

@@ -336,7 +336,9 @@ function checkPresent(
   const backing = sim.world.storage.backingOf({ driver: spec.driver, handle: spec.volumeHandle });
   if (spec.mode === 'Block')
     return checkDevice(sim, place.key, sim.world.layout.target(spec, place), backing);
-  if (top.fileSystem !== backing?.fileSystem) sim.violate('INV-11', `${place.key} shows another volume`);
+  if (top.fileSystem === backing?.fileSystem) return;
+  if (!sim.world.oracle.mayHaveEnded(spec.volumeHandle, target))
+    sim.violate('INV-11', `${place.key} shows another volume`);
 }
 
 /** A pod never has another volume's device, even when its own is gone for a while (k/k#34437). */

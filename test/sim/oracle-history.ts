@@ -19,6 +19,8 @@ export interface History extends Ladder<Rung> {
   readonly answered: Set<string>;
   /** Targets where the driver has said, and was heard, that nothing is published any more; nothing was since. */
   readonly ended: Set<string>;
+  /** Those where it has said so and nobody heard it, nor anything of the kind since. */
+  readonly endedUnheard: Set<string>;
   /** What was told of it since it was wholly down. */
   readonly standing: Map<string, string>;
   readonly argumentsSeen: Map<string, string>;
@@ -45,6 +47,7 @@ export function createHistory(): History {
     published: new Map(),
     answered: new Set(),
     ended: new Set(),
+    endedUnheard: new Set(),
     standing: new Map(),
     argumentsSeen: new Map(),
     begunMs: new Map(),
@@ -81,8 +84,10 @@ export function doubt(
   if (call.method === 'NodePublishVolume') history.ended.delete(call.request.targetPath);
   if (call.method === 'NodeUnpublishVolume') history.answered.delete(call.request.targetPath);
   return (status) => {
-    if (call.method === 'NodeUnpublishVolume' && (status === 0 || status === STATUS.notFound))
+    if (call.method === 'NodeUnpublishVolume' && (status === 0 || status === STATUS.notFound)) {
       history.ended.add(call.request.targetPath);
+      history.endedUnheard.delete(call.request.targetPath);
+    }
     // A new version of the driver may stage nothing; then the kernel decides (seed 109482679).
     const isUnasked = status === STATUS.unimplemented && call.method === 'NodeUnstageVolume' && !stages;
     // What is said to attach nothing has nothing attached.
