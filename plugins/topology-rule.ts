@@ -13,10 +13,23 @@ export function isTrueOf({ operator, values }: TopologyRule, label: string | und
     case 'DoesNotExist':
       return label === undefined;
     case 'Gt':
-      return label !== undefined && Number(label) > Number(values[0]);
+      return isGreater(label, values[0]);
     case 'Lt':
-      return label !== undefined && Number(label) < Number(values[0]);
+      return isGreater(values[0], label);
   }
+}
+
+/** False where either is no whole number. */
+function isGreater(a: string | undefined, b: string | undefined): boolean {
+  const [left, right] = [wholeNumber(a), wholeNumber(b)];
+  return left !== undefined && right !== undefined && left > right;
+}
+
+/** As Go's strconv.ParseInt has it, of base 10 and 64 bits. */
+function wholeNumber(text: string | undefined): bigint | undefined {
+  if (text === undefined || !/^[+-]?[0-9]{1,64}$/.test(text)) return undefined;
+  const number = text.startsWith('+') ? BigInt(text.slice(1)) : BigInt(text);
+  return BigInt.asIntN(64, number) === number ? number : undefined;
 }
 
 /** The first rule of each term that does not hold; undefined: the node is meant. Empty: no term has any rule. */
