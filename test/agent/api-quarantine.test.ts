@@ -249,7 +249,9 @@ test('a body that is not what it should be is refused before anything is done', 
     '{"volume":"data"',
   ];
   for (const body of bad) assert.deepEqual(await refused('POST', '', body), [400, 'bad-request'], body);
-  assert.deepEqual(await refused('POST', '', Buffer.alloc(4_097, ' ')), [413, 'too-large']);
+  // The names of all pods of a node have room.
+  assert.deepEqual(await refused('POST', '', Buffer.alloc(65_536, ' ')), [400, 'bad-request']);
+  assert.deepEqual(await refused('POST', '', Buffer.alloc(65_537, ' ')), [413, 'too-large']);
   assert.deepEqual(await refused('POST', '', Buffer.alloc(200_000, ' ')), [413, 'too-large']);
   assert.deepEqual(await refused('DELETE'), [400, 'bad-request']);
   assert.deepEqual(await refused('PATCH'), [405, 'method-not-allowed']);
