@@ -30,7 +30,8 @@ export interface ApiRoutesParts {
 
 const WAIT_MS_MAX = 30_000;
 const URL_BYTES_MAX = 2_048;
-const BODY_BYTES_MAX = 4_096;
+/** The names of all pods of a node, as `mooring forget` may have them, have room. */
+const BODY_BYTES_MAX = 65_536;
 
 export class ApiRoutes {
   readonly #parts: ApiRoutesParts;
