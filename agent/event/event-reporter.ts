@@ -139,17 +139,20 @@ class QueueOfEvents implements EventReporter {
   }
 
   #unhindered(): DueEvent | undefined {
-    const events = [...this.#queue.values()];
-    return events.find(({ subject }) => !this.#failing.has(namespaceOf(subject.namespace)));
+    return this.#first((namespace) => !this.#failing.has(namespace));
+  }
+
+  #first(isMeant: (namespace: string) => boolean): DueEvent | undefined {
+    for (const event of this.#queue.values()) if (isMeant(namespaceOf(event.subject.namespace))) return event;
+    return undefined;
   }
 
   /** Where all namespaces fail they are tried in turn: an admission webhook may stand in the way of one alone. */
   #next(): DueEvent | undefined {
     const unhindered = this.#unhindered();
     if (unhindered !== undefined) return unhindered;
-    const events = [...this.#queue.values()];
     for (const namespace of this.#failing) {
-      const first = events.find(({ subject }) => namespaceOf(subject.namespace) === namespace);
+      const first = this.#first((one) => one === namespace);
       if (first !== undefined) return first;
     }
     return undefined;
