@@ -907,4 +907,10 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'what a driver left of an inline volume, by an answer that got lost and two lies, no one can tell (D-51)',
   },
+  {
+    seed: 1531870829,
+    isOfToday: true,
+    sentence:
+      'a pod that came and went after the list that an agent is told of was seen by its watch (RS-02)',
+  },
 ];
