@@ -60,6 +60,11 @@ interface PodsTold {
   readonly shown: ReadonlySet<string>;
 }
 
+interface PodList {
+  readonly metadata: { readonly resourceVersion: string };
+  readonly items: readonly Json[];
+}
+
 const LATE_GOODBYE_MS_MAX = 20_000;
 const OUTAGE_MS_MAX = 60_000;
 const HEALED_LAG_MS = 20;
@@ -167,7 +172,7 @@ export class SimCluster {
           this.#parts.trace.add(`api ${method} ${path} ${answer === undefined ? '' : 'ok'}`);
         if (path.startsWith('/api/v1/pods?') && answer?.ok === true) {
           this.#hasHeardPods = true;
-          this.#parts.onPods(this.#podsTold((answer.value as { readonly items: readonly Json[] }).items));
+          this.#parts.onPods(this.#podsTold(answer.value as PodList));
         }
         if (method === 'GET' || !stormy() || !random.chance(plan.crashAtWrite)) return;
         kill(`killed ${answer === undefined ? 'before' : 'after'} ${method} ${path}`);
@@ -187,9 +192,15 @@ export class SimCluster {
     );
   }
 
-  /** `answered`: of an answer that may be older than what is there when it comes. */
-  #podsTold(answered: readonly Json[] = []): PodsTold {
-    return { kept: this.keptUids(), shown: new Set([...this.view.podsHere(), ...answered].map(uidOf)) };
+  /** `answered`: a list that may be older than what is there when it comes. A watch tells all that came since, and went. */
+  #podsTold(answered?: PodList): PodsTold {
+    const { items = [], metadata } = answered ?? {};
+    const changes = metadata === undefined ? [] : this.store.since(Number(metadata.resourceVersion));
+    const since = changes.flatMap(({ collection, after }) =>
+      collection === PODS && after !== undefined ? [after] : [],
+    );
+    const shown = new Set([...this.view.podsHere(), ...items, ...since].map(uidOf));
+    return { kept: this.keptUids(), shown };
   }
 
   isDetaching(unique: string): boolean {
