@@ -106,6 +106,14 @@ function directorySentences(sentence: Sentence): void {
       assert.deepEqual([again.mode, again.inode], [0o700, facts.inode]);
     },
   );
+  sentence('what is mounted in the place of a directory keeps its mode', async ({ host, root }) => {
+    const target = below(root, 'a');
+    await mountTmpfs(host, target);
+    value(await host.makeDirectory(target, 0o750));
+    assert.equal(value(await host.inspect(target)).mode, 0o700);
+    value(await host.unmount(target));
+    assert.equal(value(await host.inspect(target)).mode, 0o750);
+  });
   sentence('a file in the way of a directory is refused and kept', async ({ host, root }) => {
     await write(host, below(root, 'a'), 'kept');
     refuses(await host.makeDirectory(below(root, 'a'), 0o755), 'path-wrong-kind');
