@@ -184,7 +184,10 @@ export interface Host extends Clock, BlockDevices, DeviceFileSystems, IscsiSessi
   inspect(path: AbsolutePath): Promise<Result<PathFacts>>;
   /** Facts of all of `wayTo(path)`, in this order; what is absent is the last of them. */
   inspectWay(path: AbsolutePath): Promise<Result<readonly PathFacts[]>>;
-  /** Makes the directory and its missing parents (0750); exactly `mode` on the last one even if it existed. */
+  /**
+   * Makes the directory and its missing parents (0750); exactly `mode` on the last one even if it existed, unless
+   * something is mounted there: that is somebody's, and stays as it is.
+   */
   makeDirectory(path: AbsolutePath, mode: number, use?: DirectoryUse): Promise<Result<void>>;
   /** rmdir, never recursive: a full directory is somebody's data. Absent is success. */
   removeEmptyDirectory(path: AbsolutePath): Promise<Result<void>>;

@@ -23,6 +23,8 @@ import type { AnyTransition } from '../transition.ts';
 /** What every tool has a copy of. */
 const INHERITED = [BROKER_DESCRIPTOR.lifeline, BROKER_DESCRIPTOR.helpersLock];
 const SIGN_MS = 250;
+/** The agent: whoever has it as child process when it has gone is another. */
+const AGENT_PID = process.ppid;
 /** What is missing or in use is an answer here, and comes as an exception: each frame of its stack costs its time. */
 const STACK_FRAMES_MAX = 3;
 
@@ -76,15 +78,29 @@ function servePaths(known: readonly AnyTransition[] | undefined): void {
   process.on('disconnect', () => process.exit(0));
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'path', 'a path broker gets path calls');
+    endWithoutAgent();
     const { id, call } = message;
     say({ kind: 'settled', id, result: performPathCall(call, signsOf(id), transitions) });
   });
+}
+
+/**
+ * The channel tells that the agent has gone only behind all that it has asked for, and after a call: the next agent may
+ * have set up there what it wants by then.
+ */
+function endWithoutAgent(): void {
+  if (isAgentGone()) process.exit(0);
+}
+
+function isAgentGone(): boolean {
+  return process.ppid !== AGENT_PID;
 }
 
 /** A call asks for a sign as often as it likes; the channel takes each at once, though the call is synchronous. */
 function signsOf(id: number): (seen: number) => void {
   let nextMs = performance.now() + SIGN_MS;
   return (seen) => {
+    endWithoutAgent();
     if (performance.now() < nextMs) return;
     nextMs = performance.now() + SIGN_MS;
     say({ kind: 'sign', id, seen });
@@ -101,6 +117,8 @@ function serveTools(run: typeof runTool | undefined): void {
   });
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'tool', 'a tool broker gets tool calls');
+    // That the channel is closed comes next, and ends it when no tool runs.
+    if (isAgentGone()) return;
     running += 1;
     const { id, request } = message;
     const begin = (pinned: ToolRequest) => run(pinned, (pid) => sayBegun(id, pid));

@@ -222,7 +222,7 @@ export class SimHost implements Host {
     const { kernel } = this.#parts;
     const apply = (): Result<void> => {
       const denied = this.#makeParents(path) ?? this.#makeOne(path, mode);
-      return finished(denied ?? kernel.changeMode(path, mode), path);
+      return finished(denied ?? (this.#isMountRoot(path) ? undefined : kernel.changeMode(path, mode)), path);
     };
     return this.#act({
       kind: 'makeDirectory',
@@ -854,6 +854,11 @@ export class SimHost implements Host {
     if (typeof facts === 'string' || facts.kind === 'directory')
       return typeof facts === 'string' ? facts : undefined;
     return facts.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
+  }
+
+  #isMountRoot(path: AbsolutePath): boolean {
+    const [place, above] = [path, parentOf(path)].map((one) => this.#parts.kernel.walk(one));
+    return typeof place === 'object' && typeof above === 'object' && place.mount !== above.mount;
   }
 
   /** The disk of the simulated machine keeps times of birth, memory does not; no number is ever given twice. */

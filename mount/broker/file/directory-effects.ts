@@ -9,6 +9,7 @@ import {
   type OpenPath,
   type ChildPath,
   childIn,
+  mountIdOf,
   openDeepest,
   openDirectoryIn,
   withChild,
@@ -74,10 +75,22 @@ function makeOne(child: ChildPath, effect: Effect): Result<boolean> {
   }
 }
 
-/** chmod(2) through the descriptor, only where it changes something: a mounted file system may be read-only. */
+/** chmod(2) through the descriptor, only where it changes something, and not of what is mounted there, somebody's. */
 function setMode(place: OpenPath, mode: number, path: AbsolutePath, effect: Effect): Result<void> {
   if ((fstatSync(place.descriptor).mode & MODE_BITS) === mode) return done;
-  return attempt(`chmod ${path}`, effect, () => chmodSync(place.path, mode));
+  return attempt(`chmod ${path}`, effect, () => {
+    if (!isMountRoot(place)) chmodSync(place.path, mode);
+  });
+}
+
+/** The way up from what is mounted leads out of it. */
+function isMountRoot(place: OpenPath): boolean {
+  const above = openDirectoryIn(place, '..');
+  try {
+    return mountIdOf(above) !== mountIdOf(place);
+  } finally {
+    closeSync(above.descriptor);
+  }
 }
 
 /** The kernel never removes what is mounted on (rmdir(2), EBUSY): who is in the way is asked when it has refused. */
