@@ -192,7 +192,7 @@ export class SimCluster {
     );
   }
 
-  /** `answered`: a list that may be older than what is there when it comes. A watch tells all that came since, and went. */
+  /** `answered`: a list that may be older than what is there when it comes. A watch tells what came since, and went. */
   #podsTold(answered?: PodList): PodsTold {
     const { items = [], metadata } = answered ?? {};
     const changes = metadata === undefined ? [] : this.store.since(Number(metadata.resourceVersion));
