@@ -146,6 +146,8 @@ test(
         if (times === 2) await node.killAgent();
         if (times === 2) await node.startAgent();
         await node.until('it to be published again', () => asked().length === 1 + times);
+        // The status of before says the same of it.
+        await until('a device to be there', () => statSync(link, { throwIfNoEntry: false })?.isBlockDevice());
         await node.untilMounted(1);
         assert.equal(statSync(link).rdev, rdev, 'the pod’s link leads to its device');
         assert.equal(lstatSync(held).rdev, rdev);
@@ -186,15 +188,16 @@ test('k/k#34437: what holds the device, ended by somebody else, is found and mad
       // The second time nobody is there to see it: the restart is what finds it.
       if (times === 2) await node.untilRecorded();
       if (times === 2) await node.killAgent();
+      const askedBefore = asked().length;
       const [hold = ''] = loopDevicesBelow(node.root);
       execFileSync('losetup', ['--detach', hold]);
       // It goes when the last one closes it who looked at it meanwhile; a living agent may hold it again by then.
       if (times === 2) await until('the hold to be gone', () => loopDevicesBelow(node.root).length === 0);
       if (times === 2) await node.startAgent();
-      await node.until('it to be published again', () => asked().length === 1 + times);
+      // Twice, where the hold that is going was found: it goes with the last one who has it open, maybe somebody's look.
+      await node.until('the driver to say which device it is', () => asked().length > askedBefore);
       await node.untilMounted(1);
       await until('only one to hold it', () => loopDevicesBelow(node.root).length === 1);
-      assert.equal(asked().length, 1 + times, 'the driver says which device it is');
       assert.deepEqual([statSync(link).rdev, lstatSync(held).rdev, read(link)], [rdev, rdev, 'precious']);
     }
     const found = node
