@@ -270,6 +270,55 @@ test('a backup that was restored is noticed, though the watch is taken and silen
   assert.deepEqual(names(), ['b', 'c', 'd']);
 });
 
+test('a backup that was restored is noticed, though each watch is cut before it is silent for long', async () => {
+  const { clock, store, transport, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  store.put(PODS, pod('b'));
+  reflector.start();
+  await clock.settle();
+  transport.cut(true);
+  store.restore(50, (name) => name === 'a');
+  await clock.go(1_000);
+  transport.cut(false);
+  store.put(PODS, pod('c'));
+  // By the example of kubeadm's guide: `timeout client 20s`. No bookmark comes as soon as that.
+  for (let turn = 0; turn < 20; turn += 1) {
+    await clock.go(20_000);
+    transport.cut(true);
+    transport.cut(false);
+  }
+  assert.deepEqual(names(), ['b', 'c']);
+  assert.equal(reflector.current().trouble, undefined);
+});
+
+test('what is heard of each watch is no silence, however short it is open', async () => {
+  const { clock, store, transport, reflector } = world();
+  reflector.start();
+  await clock.go(1_000);
+  for (let turn = 0; turn < 20; turn += 1) {
+    await clock.go(20_000);
+    store.put(PODS, pod('a'));
+    await clock.settle();
+    transport.cut(true);
+    transport.cut(false);
+  }
+  assert.equal(lists(store), 1);
+});
+
+test('a server that was away for long is watched on from where it was left, without a list', async () => {
+  const { clock, store, transport, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.settle();
+  transport.cut(true);
+  store.put(PODS, pod('b'));
+  await clock.go(600_000);
+  transport.cut(false);
+  await clock.go(31_000);
+  assert.deepEqual(names(), ['a', 'b']);
+  assert.equal(lists(store), 1);
+});
+
 test('a watch whose lines are held back is noticed by a list, and costs none while bookmarks come', async () => {
   const { clock, store, reflector, names } = world();
   store.put(PODS, pod('a'));
