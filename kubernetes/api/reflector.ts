@@ -20,6 +20,7 @@ import {
 } from './read-list.ts';
 import { type ResourceSelection, watchPath } from './resource-path.ts';
 import { compareResourceVersions } from './resource-version.ts';
+import { Silence } from './silence.ts';
 
 export interface ReflectorParts {
   readonly transport: ApiTransport;
@@ -59,11 +60,6 @@ const LINE_BYTES_MAX = 4 * 1_024 * 1_024;
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MORE = 300;
 const WATCH_END_MS = 30_000;
-/**
- * A bookmark comes once a minute. A stream without any for this long may be held back by somebody, or was opened at a
- * version that a server whose backup was restored has yet to come to, which is told nothing: it is listed anew.
- */
-const SILENCE_MS_MAX = 150_000;
 const RETRY = { firstMs: 800, maxMs: 30_000 } as const;
 const HEALTHY_MS = 120_000;
 const REOPEN_MS_MIN = 1_000;
@@ -92,7 +88,7 @@ class ListingReflector implements Reflector {
   #failedAt: string | undefined;
   readonly #age = new ListAge();
   #cancel: Cancel = () => {};
-  #cancelSilence: Cancel = () => {};
+  readonly #silence: Silence;
   #cancelHealth: Cancel = () => {};
   readonly #retries = new Retries(RETRY);
   #openedMs = Number.NEGATIVE_INFINITY;
@@ -108,6 +104,7 @@ class ListingReflector implements Reflector {
   constructor(parts: ReflectorParts) {
     this.#parts = parts;
     this.#lists = createListReader(parts);
+    this.#silence = new Silence(parts.clock, () => void this.#list());
   }
 
   start(): void {
@@ -138,7 +135,7 @@ class ListingReflector implements Reflector {
   /** Ends what the last attempt has open. */
   #begin(): number {
     this.#cancel();
-    this.#cancelSilence();
+    this.#silence.end();
     this.#cancelHealth();
     this.#cancel = () => {};
     this.#isListDue = false;
@@ -167,6 +164,7 @@ class ListingReflector implements Reflector {
     this.#objects = new Map(objects);
     this.#listedMs = askedMs;
     this.#version = resourceVersion;
+    this.#silence.forget();
     this.#tell();
   }
 
@@ -202,20 +200,15 @@ class ListingReflector implements Reflector {
         },
       },
     );
-    this.#listen();
+    this.#silence.begin();
   }
 
   #heard(): void {
+    this.#silence.noteOpened();
     this.#healthy();
     if (this.#trouble === undefined) return;
     this.#trouble = undefined;
     this.#tell();
-  }
-
-  /** The next silence that is too long ends the stream. */
-  #listen(): void {
-    this.#cancelSilence();
-    this.#cancelSilence = this.#parts.clock.timer(SILENCE_MS_MAX, () => void this.#list());
   }
 
   #healthy(): void {
@@ -225,7 +218,7 @@ class ListingReflector implements Reflector {
 
   #hear(event: WatchEvent | undefined): void {
     if (event === undefined) return this.#retry(MALFORMED, 'list');
-    this.#listen();
+    this.#silence.noteHeard();
     if (event.kind === 'error') {
       if (event.status === HTTP_GONE) return this.#listSoon();
       const { status, message } = event;
