@@ -16,11 +16,13 @@ export interface Credentials {
 }
 
 export interface CredentialReader {
-  /** At most so old as `FRESH_MS`, unless `again`. `unauthenticated` when they cannot be read. */
+  /** At most so old as `FRESH_MS`, unless `again`. `unauthenticated` when they cannot be read, in five seconds. */
   read(again?: boolean): Promise<ApiResult<Credentials>>;
 }
 
 const FRESH_MS = 60_000;
+/** A file may be on a file system that does not answer. */
+const READ_MS_MAX = 5_000;
 const MODE_BITS = 0o7777;
 const FILE_BYTES_MAX = 1_024 * 1_024;
 /** What a header can carry, in one piece. */
@@ -39,30 +41,74 @@ interface Source {
  */
 export function createCredentialReader(
   access: ApiAccess,
-  clock: Pick<Clock, 'nowMs'>,
+  clock: Pick<Clock, 'nowMs' | 'timer'>,
   warn: (message: string) => void,
 ): CredentialReader {
-  let known: { readonly credentials: Credentials; readonly readMs: number } | undefined;
-  let connections = 0;
-  const warned = new Set<string>();
-  const warnOnce = (path: string, message: string): void => {
-    if (!warned.has(path)) warn(message);
-    warned.add(path);
-  };
+  return new CredentialFiles(access, clock, warn);
+}
 
-  async function readNow(): Promise<ApiResult<Credentials>> {
-    const { authority, identity } = access;
-    const files: Source[] = [];
-    if (authority !== undefined) files.push({ material: authority, isSecret: false });
-    if (identity.kind === 'certificate')
-      files.push(
-        { material: identity.certificate, isSecret: false },
-        { material: identity.key, isSecret: true },
-      );
-    else files.push({ material: identity.token, isSecret: true });
+/** The files that are being read now. */
+interface Reading {
+  readonly sinceMs: number;
+  readonly end: Promise<ApiResult<Credentials>>;
+}
+
+class CredentialFiles implements CredentialReader {
+  readonly #access: ApiAccess;
+  readonly #clock: Pick<Clock, 'nowMs' | 'timer'>;
+  readonly #warn: (message: string) => void;
+  readonly #warned = new Set<string>();
+  #known: { readonly credentials: Credentials; readonly readMs: number } | undefined;
+  #connections = 0;
+  /** One for all who ask: a file that does not answer keeps a thread, and the process has four of them for files. */
+  #reading: Reading | undefined;
+  /** The file that it has come to. */
+  #path: string | undefined;
+
+  constructor(access: ApiAccess, clock: Pick<Clock, 'nowMs' | 'timer'>, warn: (message: string) => void) {
+    this.#access = access;
+    this.#clock = clock;
+    this.#warn = warn;
+  }
+
+  async read(again = false): Promise<ApiResult<Credentials>> {
+    const nowMs = this.#clock.nowMs();
+    if (!again && this.#known !== undefined && nowMs - this.#known.readMs < FRESH_MS)
+      return { ok: true, value: this.#known.credentials };
+    this.#reading ??= { sinceMs: nowMs, end: this.#begin(nowMs) };
+    return this.#inTime(this.#reading);
+  }
+
+  /** Whoever asks when it has been silent for too long already does not wait for it. */
+  #inTime({ sinceMs, end }: Reading): Promise<ApiResult<Credentials>> {
+    const leftMs = sinceMs + READ_MS_MAX - this.#clock.nowMs();
+    if (leftMs <= 0) return Promise.resolve(this.#silent());
+    return new Promise((resolve) => {
+      const cancel = this.#clock.timer(leftMs, () => resolve(this.#silent()));
+      void end.then((read) => {
+        cancel();
+        resolve(read);
+      });
+    });
+  }
+
+  #silent(): ApiResult<never> {
+    return apiFail('unauthenticated', `${this.#path} cannot be read: no answer in ${READ_MS_MAX} ms`);
+  }
+
+  async #begin(nowMs: number): Promise<ApiResult<Credentials>> {
+    const read = await this.#readFiles();
+    this.#reading = undefined;
+    if (read.ok) this.#known = { credentials: read.value, readMs: nowMs };
+    return read;
+  }
+
+  async #readFiles(): Promise<ApiResult<Credentials>> {
+    const { authority, identity } = this.#access;
     const contents: Buffer[] = [];
-    for (const one of files) {
-      const content = await readMaterial(one, warnOnce);
+    for (const one of sourcesOf(this.#access)) {
+      if (one.material.kind === 'file') this.#path = one.material.path;
+      const content = await readMaterial(one, (path, message) => this.#warnOnce(path, message));
       if (!content.ok) return content;
       contents.push(content.value);
     }
@@ -76,21 +122,26 @@ export function createCredentialReader(
       certificate: isCertificate ? new Sensitive({ certificate: first, key: second }) : undefined,
       token: token === undefined ? undefined : new Sensitive(token),
     };
-    const isSame = known !== undefined && isSameConnection(known.credentials, fresh);
-    if (!isSame) connections += 1;
-    return { ok: true, value: { ...fresh, connection: `${connections}` } };
+    const isSame = this.#known !== undefined && isSameConnection(this.#known.credentials, fresh);
+    if (!isSame) this.#connections += 1;
+    return { ok: true, value: { ...fresh, connection: `${this.#connections}` } };
   }
 
-  return {
-    async read(again = false) {
-      const nowMs = clock.nowMs();
-      if (!again && known !== undefined && nowMs - known.readMs < FRESH_MS)
-        return { ok: true, value: known.credentials };
-      const read = await readNow();
-      if (read.ok) known = { credentials: read.value, readMs: nowMs };
-      return read;
-    },
-  };
+  #warnOnce(path: string, message: string): void {
+    if (!this.#warned.has(path)) this.#warn(message);
+    this.#warned.add(path);
+  }
+}
+
+function sourcesOf({ authority, identity }: ApiAccess): readonly Source[] {
+  const own: readonly Source[] =
+    identity.kind === 'certificate'
+      ? [
+          { material: identity.certificate, isSecret: false },
+          { material: identity.key, isSecret: true },
+        ]
+      : [{ material: identity.token, isSecret: true }];
+  return authority === undefined ? own : [{ material: authority, isSecret: false }, ...own];
 }
 
 function noToken(identity: ApiIdentity): ApiResult<never> {
