@@ -10,6 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -19,6 +20,7 @@ import type { AbsolutePath } from '../../../mount/host.ts';
 import { apiTransportContract, type TransportUnderTest } from '../../contract/api-transport.ts';
 import { until } from '../../until.ts';
 import { ApiStore, NOT_OF_THE_SERVER } from './api-store.ts';
+import { handClock } from './hand-clock.ts';
 import { serveStore, type StoreServer } from './store-server.ts';
 import { storeTransport } from './store-transport.ts';
 
@@ -99,6 +101,39 @@ test('a request that gets no answer ends at its deadline, and a write may have b
   const write = await transport.request({ ...GET, method: 'POST', path, body: {}, deadlineMs: 200 });
   assert.deepEqual(!write.ok && [write.failure.code, write.failure.effect], ['unreachable', 'unknown']);
 });
+
+test('a request ends at its deadline without a connection, and is not sent by one that comes', async (t) => {
+  const { store, server, tokenFile } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  const clock = handClock();
+  // It takes connections, and lets nothing through until it is told to.
+  const held: Socket[] = [];
+  const between = createServer((socket) => void held.push(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => between.listen(0, '127.0.0.1', resolve));
+  const [port, behind] = [portOf(between.address()), Number(new URL(server.access(tokenFile).server).port)];
+  const access = { ...server.access(tokenFile), server: `https://127.0.0.1:${port}` };
+  const transport = createHttp2Transport({ access, clock, userAgent: 'test' });
+  t.after(() => {
+    transport.close();
+    for (const one of held) one.destroy();
+    between.close();
+  });
+  const path = `${MAPS}/one`;
+  const answers: unknown[] = [];
+  const write = { ...GET, method: 'PATCH', path, body: { data: {} }, deadlineMs: 2_000 } as const;
+  void transport.request(write).then((answered) => answers.push(answered));
+  await until('a connection is tried', () => held.length > 0);
+  await clock.go(2_000);
+  const failure = { code: 'unreachable', message: 'no answer in 2000 ms', effect: 'none' };
+  assert.deepEqual(answers, [{ ok: false, failure }]);
+  for (const one of held) one.pipe(connect(behind, '127.0.0.1')).pipe(one);
+  assert.ok((await transport.request({ ...GET, path })).ok);
+  assert.deepEqual(store.asked, [`GET ${path}`]);
+});
+
+function portOf(address: ReturnType<Server['address']>): number {
+  return typeof address === 'object' && address !== null ? address.port : assert.fail();
+}
 
 test('what somebody between us and the server does not find is not absent, and may have been written', async (t) => {
   const { store, transport } = await opened(t);
