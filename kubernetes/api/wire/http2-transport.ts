@@ -1,5 +1,6 @@
 /** The port to an API server over HTTP/2: requests on one kind of session, streams of changes on another. */
 import { type ClientHttp2Stream, constants } from 'node:http2';
+import type { Effect } from '../../../mount/failure.ts';
 import type { Cancel, Clock } from '../../../mount/host.ts';
 import { apiFail, type ApiFailure, type ApiResult } from '../api-failure.ts';
 import type { ApiRequest, ApiTransport, WatchListener, WatchRequest } from '../api-transport.ts';
@@ -33,6 +34,17 @@ const { NGHTTP2_CANCEL } = constants;
 interface Content {
   readonly type: string;
   readonly text: string;
+}
+
+/** What a stream is opened for. */
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly content: Content | undefined;
+  /** The credentials may be others than a moment ago. */
+  readonly again: boolean;
+  /** Nobody waits for it any more: then it is not opened. */
+  readonly isGivenUp: () => boolean;
 }
 
 /**
@@ -86,7 +98,9 @@ class Http2Transport implements ApiTransport {
         effect: 'none',
       }),
     );
-    void this.#openStream('streams', 'GET', request.path, undefined, false).then(async (opened) => {
+    const { path } = request;
+    const asked = { method: 'GET', path, content: undefined, again: false, isGivenUp: () => isOver };
+    void this.#openStream('streams', asked).then(async (opened) => {
       if (!opened.ok) return end(opened.failure);
       stream = opened.value;
       if (isOver) return stream.close(NGHTTP2_CANCEL);
@@ -117,21 +131,26 @@ class Http2Transport implements ApiTransport {
   async #ask(request: ApiRequest, readCredentials: boolean): Promise<ApiResult<unknown>> {
     const { method, path, body, deadlineMs } = request;
     const isWrite = method !== 'GET';
+    const late = (effect: Effect) => apiFail('unreachable', `no answer in ${deadlineMs} ms`, effect);
     let stream: ClientHttp2Stream | undefined;
     let isLate = false;
+    let endOpening = (): void => {};
+    const lateToOpen = new Promise<ApiResult<never>>((resolve) => {
+      endOpening = () => resolve(late('none'));
+    });
     const cancelDeadline = this.#parts.clock.timer(deadlineMs, () => {
       isLate = true;
+      endOpening();
       stream?.close(NGHTTP2_CANCEL);
     });
     try {
       const content = body === undefined ? undefined : contentOf(method, body);
-      const opened = await this.#openStream('requests', method, path, content, readCredentials);
+      const asked = { method, path, content, again: readCredentials, isGivenUp: () => isLate };
+      const opened = await Promise.race([this.#openStream('requests', asked), lateToOpen]);
       if (!opened.ok) return opened;
       stream = opened.value;
-      if (isLate) stream.close(NGHTTP2_CANCEL);
       const answered = await readAnswer(stream, request.answerBytesMax, isWrite);
-      const late = apiFail('unreachable', `no answer in ${deadlineMs} ms`, isWrite ? 'unknown' : 'none');
-      return isLate && !answered.ok ? late : answered;
+      return isLate && !answered.ok ? late(isWrite ? 'unknown' : 'none') : answered;
     } finally {
       cancelDeadline();
     }
@@ -139,10 +158,7 @@ class Http2Transport implements ApiTransport {
 
   async #openStream(
     purpose: Purpose,
-    method: string,
-    path: string,
-    content: Content | undefined,
-    again: boolean,
+    { method, path, content, again, isGivenUp }: Asked,
   ): Promise<ApiResult<ClientHttp2Stream>> {
     const credentials = await this.#credentials.read(again);
     if (!credentials.ok) return credentials;
@@ -156,7 +172,7 @@ class Http2Transport implements ApiTransport {
       ...(content === undefined ? {} : { 'content-type': content.type }),
     };
     let { connection } = credentials.value;
-    for (;;) {
+    while (!isGivenUp()) {
       // Found and taken in one turn: of many that begin at once, each would find the same room.
       const stream = this.#free(purpose, connection)?.open(headers, content?.text);
       if (stream !== undefined) return { ok: true, value: stream };
@@ -165,6 +181,7 @@ class Http2Transport implements ApiTransport {
       if (added.value.isOver()) return apiFail('unreachable', 'the connection was closed');
       connection = added.value.connection;
     }
+    return apiFail('unreachable', 'it was given up before there was a connection');
   }
 
   #free(purpose: Purpose, connection: string): ApiSession | undefined {
