@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import type { Clock } from '../../../mount/host.ts';
 import { whyRevealed, whyUntrusted } from '../../../mount/process/file-owner.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
-import { apiFail, type ApiResult } from '../api-failure.ts';
+import { apiFail, type ApiFailure, type ApiResult } from '../api-failure.ts';
 import type { ApiAccess, ApiIdentity, Material } from '../kubeconfig.ts';
 
 /** What one connection is opened with. */
@@ -16,7 +16,10 @@ export interface Credentials {
 }
 
 export interface CredentialReader {
-  /** At most so old as `FRESH_MS`, unless `again`. `unauthenticated` when they cannot be read, in five seconds. */
+  /**
+   * At most so old as `FRESH_MS`, unless they cannot be read, in five seconds. `again`: the server does not take those
+   * that are known. `unauthenticated` when there are none then, or others may have written them.
+   */
   read(again?: boolean): Promise<ApiResult<Credentials>>;
 }
 
@@ -47,10 +50,15 @@ export function createCredentialReader(
   return new CredentialFiles(access, clock, warn);
 }
 
+/** `isDistrusted`: there is something to read that is not believed. */
+type Read<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly failure: ApiFailure; readonly isDistrusted?: true };
+
 /** The files that are being read now. */
 interface Reading {
   readonly sinceMs: number;
-  readonly end: Promise<ApiResult<Credentials>>;
+  readonly end: Promise<Read<Credentials>>;
 }
 
 class CredentialFiles implements CredentialReader {
@@ -64,6 +72,8 @@ class CredentialFiles implements CredentialReader {
   #reading: Reading | undefined;
   /** The file that it has come to. */
   #path: string | undefined;
+  /** It was told that what is known could not be read again. */
+  #isToldOf = false;
 
   constructor(access: ApiAccess, clock: Pick<Clock, 'nowMs' | 'timer'>, warn: (message: string) => void) {
     this.#access = access;
@@ -76,11 +86,18 @@ class CredentialFiles implements CredentialReader {
     if (!again && this.#known !== undefined && nowMs - this.#known.readMs < FRESH_MS)
       return { ok: true, value: this.#known.credentials };
     this.#reading ??= { sinceMs: nowMs, end: this.#begin(nowMs) };
-    return this.#inTime(this.#reading);
+    const read = await this.#inTime(this.#reading);
+    if (read.ok) return read;
+    const { failure, isDistrusted } = read;
+    // As client-go with a token. Files are written anew in several steps, and disks fail.
+    if (again || isDistrusted === true || this.#known === undefined) return { ok: false, failure };
+    if (!this.#isToldOf) this.#warn(`${failure.message}; what was read before is used`);
+    this.#isToldOf = true;
+    return { ok: true, value: this.#known.credentials };
   }
 
   /** Whoever asks when it has been silent for too long already does not wait for it. */
-  #inTime({ sinceMs, end }: Reading): Promise<ApiResult<Credentials>> {
+  #inTime({ sinceMs, end }: Reading): Promise<Read<Credentials>> {
     const leftMs = sinceMs + READ_MS_MAX - this.#clock.nowMs();
     if (leftMs <= 0) return Promise.resolve(this.#silent());
     return new Promise((resolve) => {
@@ -96,14 +113,16 @@ class CredentialFiles implements CredentialReader {
     return apiFail('unauthenticated', `${this.#path} cannot be read: no answer in ${READ_MS_MAX} ms`);
   }
 
-  async #begin(nowMs: number): Promise<ApiResult<Credentials>> {
+  async #begin(nowMs: number): Promise<Read<Credentials>> {
     const read = await this.#readFiles();
     this.#reading = undefined;
-    if (read.ok) this.#known = { credentials: read.value, readMs: nowMs };
+    if (!read.ok) return read;
+    this.#known = { credentials: read.value, readMs: nowMs };
+    this.#isToldOf = false;
     return read;
   }
 
-  async #readFiles(): Promise<ApiResult<Credentials>> {
+  async #readFiles(): Promise<Read<Credentials>> {
     const { authority, identity } = this.#access;
     const contents: Buffer[] = [];
     for (const one of sourcesOf(this.#access)) {
@@ -161,7 +180,7 @@ function isSameConnection(a: Omit<Credentials, 'connection'>, b: Omit<Credential
 async function readMaterial(
   { material, isSecret }: Source,
   warn: (path: string, message: string) => void,
-): Promise<ApiResult<Buffer>> {
+): Promise<Read<Buffer>> {
   if (material.kind === 'bytes') return { ok: true, value: Buffer.from(material.bytes.reveal()) };
   const { path } = material;
   try {
@@ -170,7 +189,11 @@ async function readMaterial(
       const { mode, uid } = await file.stat();
       const facts = { mode: mode & MODE_BITS, uid };
       const untrusted = whyUntrusted(facts);
-      if (untrusted !== undefined) return apiFail('unauthenticated', `${path} is not believed: ${untrusted}`);
+      if (untrusted !== undefined)
+        return {
+          ...apiFail('unauthenticated', `${path} is not believed: ${untrusted}`),
+          isDistrusted: true,
+        };
       const revealed = isSecret ? whyRevealed(facts) : undefined;
       if (revealed !== undefined) warn(path, `${path}: ${revealed}`);
       const { buffer, bytesRead } = await file.read(
