@@ -70,6 +70,22 @@ test('D-126: a pod counts until it is over, and why it still counts is told', ()
   assert.equal(demand(pod({}, DELETED)), undefined);
 });
 
+test('D-126: a taint that is tolerated for longer than the controller can reckon is tolerated for good', () => {
+  const demand = (seconds: string) => {
+    const toleration = { operator: 'Exists', tolerationSeconds: JSON.parse(seconds) as number };
+    const tolerating = pod(runs, {}, { tolerations: [toleration] });
+    return new DetachClock()
+      .look({ node: node('Unknown', [UNREACHABLE]), pods: [tolerating] }, 0)
+      ?.pods.get(UID);
+  };
+  const markedFromMs = Date.parse(SINCE);
+  assert.deepEqual(demand('9223372036854775807'), { kind: 'staying' });
+  assert.deepEqual(demand('9223372037'), { kind: 'staying' });
+  assert.deepEqual(demand('86400'), { kind: 'there', markedFromMs: markedFromMs + 86_400_000 });
+  for (const none of ['0', '-1', '-9223372036854775808'])
+    assert.deepEqual(demand(none), { kind: 'there', markedFromMs });
+});
+
 test('D-126: since when a pod counts no more is known for as long as the controller waits, Ready or not', () => {
   const clock = new DetachClock();
   clock.look({ node: node('True'), pods: [pod(runs)] }, 1_000);
