@@ -2,6 +2,10 @@
 import type { FieldReader } from '../../../kubernetes/fields/field-reader.ts';
 
 const EVICTS = 'NoExecute';
+/** As JSON.parse reads the largest whole number that Kubernetes has, which is no exact one any more. */
+const INT64_LIMIT = 2 ** 63;
+/** The controller counts nanoseconds in as many bits, some 292 years. */
+const SECONDS_LIMIT = INT64_LIMIT / 1e9;
 
 /**
  * In ms since the epoch, by the cluster's clock; `never`: the pod tolerates all for good; undefined: no taint evicts,
@@ -23,11 +27,11 @@ export function evictionMs(pod: FieldReader, taints: readonly FieldReader[]): nu
   return told.length === 0 ? undefined : Math.min(...told);
 }
 
-/** None, or less than none, is at once; one that is not written is for good. */
+/** None, or less than none, is at once; one that is not written, or is the largest that can be, is for good. */
 function secondsOf(toleration: FieldReader): readonly number[] {
-  const seconds = toleration.key('tolerationSeconds');
-  if (!seconds.present) return [];
-  return [Math.max(0, seconds.integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 'seconds') ?? 0)];
+  const field = toleration.key('tolerationSeconds');
+  const seconds = field.integer(-INT64_LIMIT, INT64_LIMIT, 'seconds') ?? 0;
+  return field.present && seconds < SECONDS_LIMIT ? [Math.max(0, seconds)] : [];
 }
 
 /** An empty key with `Exists` is every key, and an empty effect every effect. */
