@@ -18,6 +18,7 @@ import type { ObjectsSource } from '../source/objects-source.ts';
 import { createApiTally } from '../timing/api-tally.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { createClusterTokenSource } from '../token/cluster-token-source.ts';
+import { tellingUnrenewed } from '../token/unrenewed.ts';
 
 /** The server names a writer of an object by the first word of its user agent. */
 const WRITER = 'mooring';
@@ -82,7 +83,8 @@ export function joinCluster({ host, transport: direct, nodeName, log }: ClusterP
   const node = createNodeObject(shared);
   const attachment = createClusterAttachment({ ...shared, node, writer: WRITER, log });
   const claims = createClaimDesk({ transport, clock: host, nodeName, log });
-  const source = createClusterSource({ host, transport, nodeName, node, claims });
+  const followed = createClusterSource({ host, transport, nodeName, node, claims });
+  const source = tellingUnrenewed(followed, () => tokens.unrenewed());
   const origin = originOf(transport, nodeName);
   const events = createEventReporter({ transport, clock: host, nodeName, origin, component: WRITER, log });
   return {

@@ -2,7 +2,7 @@
 import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { tokenPath } from '../../kubernetes/api/resource-path.ts';
-import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
+import { objectKey, type TokenRequest } from '../../kubernetes/objects/objects.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
@@ -20,6 +20,7 @@ import {
   type TokenLife,
   tokenLife,
 } from './token-life.ts';
+import type { Unrenewed } from './unrenewed.ts';
 
 export interface ClusterTokenParts {
   readonly host: Pick<Host, 'nowMs' | 'wallMs' | 'timer' | 'random'>;
@@ -27,10 +28,14 @@ export interface ClusterTokenParts {
 }
 
 export interface ClusterTokenSource extends TokenSource {
+  /** Those that could not be renewed time and again, by service account; `onChange` tells of them, too. */
+  unrenewed(): readonly Unrenewed[];
   stop(): void;
 }
 
 const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
+/** What fails less often is nothing to tell while the token of before is good. */
+const FAILURES_TOLD_MIN = 3;
 /** Whoever wants a token comes back for it within this: a wish that has changed is read in less. */
 const WISH_READ_MS_MAX = 60_000;
 const ANSWER_BYTES_MAX = 256 * 1_024;
@@ -63,6 +68,8 @@ interface Entry {
   issued: Issued | undefined;
   /** Why there is none, or no newer one. */
   message: string;
+  /** How often in a row the server has not issued one. */
+  failures: number;
   isAsking: boolean;
   readonly retries: Retries;
   /** Whether anybody has wanted it since the server answered last. */
@@ -112,6 +119,19 @@ class ClusterTokens implements ClusterTokenSource {
     return { kind: 'tokens', json: tokensJson(tokens) };
   }
 
+  unrenewed(): readonly Unrenewed[] {
+    const byAccount = new Map<string, Unrenewed>();
+    for (const { pod, issued, message, failures } of this.#entries.values()) {
+      if (issued === undefined || failures < FAILURES_TOLD_MIN) continue;
+      const serviceAccount = objectKey({ namespace: pod.namespace, name: pod.serviceAccount });
+      const endsAt = issued.expirationTimestamp;
+      const known = byAccount.get(serviceAccount);
+      if (known === undefined || Date.parse(endsAt) < Date.parse(known.endsAt))
+        byAccount.set(serviceAccount, { serviceAccount, endsAt, message });
+    }
+    return [...byAccount.values()];
+  }
+
   onChange(listener: () => void): Cancel {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -129,7 +149,7 @@ class ClusterTokens implements ClusterTokenSource {
     const known = this.#entries.get(key);
     const entry = known ?? {
       ...{ key, pod, request, issued: undefined, isAsking: false, isWanted: true, answeredMs: 0 },
-      message: 'it is being asked for',
+      ...{ message: 'it is being asked for', failures: 0 },
       retries: new Retries(RETRY),
       cancel: () => {},
     };
@@ -168,12 +188,14 @@ class ClusterTokens implements ClusterTokenSource {
 
   #take(entry: Entry, issued: Issued): void {
     entry.issued = issued;
+    entry.failures = 0;
     entry.retries.reset();
     this.#look(entry, issued);
   }
 
   #retry(entry: Entry, { message, retryAfterMs }: Refusal): void {
     entry.message = message;
+    entry.failures += 1;
     this.#wait(entry, retryAfterMs);
   }
 
