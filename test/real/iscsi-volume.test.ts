@@ -53,8 +53,8 @@ spec:
 }
 
 const CHAP = 'chapAuthSession: true, secretRef: { name: chap }';
-const iscsiPod = (name: string): string =>
-  podYaml(name, `iscsi: { targetPortal: 10.0.0.1, iqn: '${IQN}', lun: 1, ${CHAP} }`);
+const iscsiPod = (name: string, portal = '10.0.0.1'): string =>
+  podYaml(name, `iscsi: { targetPortal: ${portal}, iqn: '${IQN}', lun: 1, ${CHAP} }`);
 
 const targetOf = ({ root }: RealNode, pod: string): string =>
   join(root, `pods/${pod}-1/volumes/kubernetes.io~iscsi/data`);
@@ -164,5 +164,23 @@ test('a wrong password is told as a refusal of the target, and nothing is left o
     assert.ok(!existsSync(store().record));
     node.remove('web');
     await node.untilEmpty();
+  }),
+);
+
+test('the records that an administrator has of a portal, and of what it offered him, are his', { skip }, () =>
+  onRealNode(async (node) => {
+    const other = iscsi?.target(2) ?? assert.fail('there is no second target');
+    const records = other.discover();
+    const read = () => records.map((path) => existsSync(path) && readFileSync(path, 'utf8'));
+    const before = read();
+    node.put('chap', secretYaml());
+    node.put('web', iscsiPod('web', other.address));
+    await node.startAgent();
+    await node.untilMounted(1);
+    assert.deepEqual(read(), before);
+    node.remove('web');
+    await node.untilEmpty();
+    assert.deepEqual(read(), before);
+    assert.ok(!existsSync(other.session) && !existsSync(other.record), 'ours have gone');
   }),
 );

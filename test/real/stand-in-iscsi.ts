@@ -12,6 +12,7 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,6 +23,7 @@ const SCRATCH = '/tmp';
 const SYSFS = '/sys/class';
 const DISK_BYTES = '40M';
 export const IQN = 'iqn.2026-11.example:store';
+const OTHER_IQN = 'iqn.2026-11.example:root';
 /** What each target asks for. */
 export const PASSWORD = 'precious-123456';
 
@@ -39,7 +41,10 @@ new() { mkdir -p "\${1%/*}" && printf '# BEGIN RECORD\\n# END RECORD\\n' > "$1";
 case "$*" in
 *discoverydb*'-o new') new $question/st_config ;;
 *--discover) while [ -e $own/silent ]; do sleep 0.05; done; echo "10.0.0.$number:3260,1 ${IQN}" ;;
-*discoverydb*'-o delete') rm -r $question ;;
+*discoverydb*'-o delete')
+  [ -e $question ] || exit 6
+  find $question -type l -exec readlink {} + | xargs -r rm -r
+  rm -r $question ;;
 *'-o new') new $node ;;
 *'-o delete') [ -e $node ] || exit 21; [ ! -e $session ] || exit 15; rm $node ;;
 *--login)
@@ -74,6 +79,8 @@ export interface StandInTarget {
   device(): string;
   /** Nobody is answered while it is silent. */
   setSilent(isSilent: boolean): void;
+  /** An administrator asks the portal for its targets, of which there is another one by now; the answer: his records. */
+  discover(): readonly string[];
 }
 
 export interface StandInIscsi {
@@ -144,5 +151,18 @@ function createTarget(directory: string, disks: string, number: number): StandIn
       if (isSilent) writeFileSync(join(own, 'silent'), '');
       else rmSync(join(own, 'silent'));
     },
+    discover: () => discoverAt(`${address},3260`),
   };
+}
+
+/** As iscsiadm(8) keeps it: what a question has found it links to, and takes along when it is deleted. */
+function discoverAt(portal: string): readonly string[] {
+  const found = `/etc/iscsi/nodes/${OTHER_IQN}/${portal},1`;
+  const question = `/etc/iscsi/send_targets/${portal}`;
+  for (const directory of [found, question]) mkdirSync(directory, { recursive: true });
+  const records = { node: join(found, 'default'), discovery: join(question, 'st_config') };
+  for (const [kind, path] of Object.entries(records))
+    writeFileSync(path, `# BEGIN RECORD\n${kind}.startup = automatic\n# END RECORD\n`);
+  symlinkSync(found, join(question, `${OTHER_IQN},${portal},1,default`));
+  return Object.values(records);
 }
