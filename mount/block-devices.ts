@@ -117,9 +117,10 @@ export interface IscsiSessions {
   /** All that the kernel has, by sysfs: neither a portal nor a disk is asked. */
   readIscsiSessions(): Promise<Result<readonly IscsiSession[]>>;
   /**
-   * Asks the portal for its targets, and logs in. `found`: a session was there, made by somebody else since it was
-   * looked last. A portal that is silent is `target-unreachable`, one that does not let us in `target-refused`; both
-   * within three minutes. With effect `none` no session comes of it any more, and nothing of it is written down.
+   * Asks the portal for its targets, unless somebody has a record of doing so, and logs in. `found`: a session was
+   * there, made by somebody else since it was looked last. A portal that is silent is `target-unreachable`, one that
+   * does not let us in `target-refused`; both within three minutes. With effect `none` no session comes of it any more,
+   * and nothing of it is written down.
    */
   logInToIscsi(login: IscsiLogin): Promise<Result<'made' | 'found'>>;
   /** The target may have a disk that it had not when the session began. */

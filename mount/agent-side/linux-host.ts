@@ -113,6 +113,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
       runTool: (request) => brokers.remoteTools.run(request),
       readSessions: () => ask('readIscsiSessions', { path: ISCSI_SYSFS }),
       writeRecord: (record) => ask('writeIscsiRecord', record),
+      ownerOfQuestion: (record) => ask('ownerOfQuestion', record),
       inTurn: createTurns(),
     }),
     changeOwnership: createOwnership({

@@ -17,7 +17,7 @@ import type { PlaceHolders } from '../holder/place-holder.ts';
 import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
-import type { IscsiRecord } from './device/iscsi-record.ts';
+import type { IscsiRecord, QuestionOwner } from './device/iscsi-record.ts';
 import type { ToolProcess } from './tool-process.ts';
 import type { Disk, IscsiSession } from '../block-devices.ts';
 import type { BoundPart, PartBind } from '../part-bind.ts';
@@ -86,6 +86,7 @@ export interface PathCalls {
   scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
   readIscsiSessions: { args: { path: AbsolutePath }; result: Result<readonly IscsiSession[]> };
   writeIscsiRecord: { args: IscsiRecord; result: Result<void> };
+  ownerOfQuestion: { args: Omit<IscsiRecord, 'settings'>; result: Result<QuestionOwner> };
   /** Gives a sign of life after each step. */
   transition: { args: TransitionCall; result: Result<unknown> };
   /** Gives signs of life: it may take any time. */
@@ -139,6 +140,7 @@ const CHANGES_THE_WORLD = {
   scanForDeviceUsers: false,
   readIscsiSessions: false,
   writeIscsiRecord: true,
+  ownerOfQuestion: false,
   changeOwnershipPart: true,
 } as const satisfies Record<Exclude<PathCallKind, 'transition'>, boolean>;
 

@@ -17,7 +17,7 @@ import { measureUsage } from './file/file-usage.ts';
 import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
 import { isDeviceChangeable, proveBlank } from './device/blank-device.ts';
-import { writeIscsiRecord } from './device/iscsi-record.ts';
+import { ownerOfQuestion, writeIscsiRecord } from './device/iscsi-record.ts';
 import { readIscsiSessions } from './device/iscsi-sysfs.ts';
 import {
   deviceNodeOf,
@@ -121,7 +121,8 @@ type DeviceCall = Extract<
       | 'scanForDeviceUsers'
       | 'findDeviceByNode'
       | 'readIscsiSessions'
-      | 'writeIscsiRecord';
+      | 'writeIscsiRecord'
+      | 'ownerOfQuestion';
   }
 >;
 
@@ -147,5 +148,7 @@ function dispatchOfDevice(call: DeviceCall): Result<unknown> {
       return readIscsiSessions();
     case 'writeIscsiRecord':
       return writeIscsiRecord(call.args);
+    case 'ownerOfQuestion':
+      return ownerOfQuestion(call.args);
   }
 }

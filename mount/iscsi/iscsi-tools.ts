@@ -105,6 +105,20 @@ export function recordNameOf(portal: string): string {
 }
 
 const END = '# END RECORD';
+/** A line that iscsiadm(8) passes over, and leaves out when it writes the record itself. */
+const OURS = '# made by mooring for one question';
+/** What differs from a record that was just made, and somebody has set. */
+const SET_BY_SOMEBODY = / = (?:automatic|onboot|CHAP|Yes)$/m;
+
+/** The record of a question is ours, or is as good as new. */
+export function isSpare(record: string): boolean {
+  return record.split('\n').includes(OURS) || !SET_BY_SOMEBODY.test(record);
+}
+
+/** As `withSettings`, of a record that goes with our question. */
+export function withQuestion(record: string, settings: IscsiSettings): string {
+  return withLines(withSettings(record, settings), [OURS]);
+}
 
 /** A record with these values; a name that it lacks is added, as open-iscsi leaves out what is empty. */
 export function withSettings(record: string, settings: IscsiSettings): string {
@@ -117,6 +131,11 @@ export function withSettings(record: string, settings: IscsiSettings): string {
     return `${name} = ${value}`;
   });
   const more = [...wanted].map(([name, value]) => `${name} = ${value}`);
+  return withLines(lines.join('\n'), more);
+}
+
+function withLines(record: string, more: readonly string[]): string {
+  const lines = record.split('\n');
   const end = lines.indexOf(END);
   lines.splice(end < 0 ? lines.length : end, 0, ...more);
   return lines.join('\n');

@@ -79,7 +79,7 @@ export interface StandInTarget {
   device(): string;
   /** Nobody is answered while it is silent. */
   setSilent(isSilent: boolean): void;
-  /** An administrator asks the portal for its targets, of which there is another one by now; the answer: his records. */
+  /** An administrator asks the portal for its targets, and gets another one: the records of that. */
   discover(): readonly string[];
 }
 

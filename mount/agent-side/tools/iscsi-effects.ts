@@ -1,6 +1,6 @@
 /** iSCSI by iscsiadm(8) in the broker of tools that wait for servers, and by sysfs in one that reads paths. */
 import type { ToolAnswer } from '../../broker/broker-protocol.ts';
-import type { IscsiRecord } from '../../broker/device/iscsi-record.ts';
+import type { IscsiRecord, QuestionOwner } from '../../broker/device/iscsi-record.ts';
 import { done, fail, ok, type Result } from '../../failure.ts';
 import type { IscsiLogin, IscsiSession, IscsiSessions, IscsiWay } from '../../block-devices.ts';
 import { isSameWay } from '../../block-devices.ts';
@@ -32,6 +32,7 @@ export interface IscsiParts {
   readonly runTool: (request: ToolRequest) => Promise<ToolAnswer>;
   readonly readSessions: () => Promise<Result<readonly IscsiSession[]>>;
   readonly writeRecord: (record: IscsiRecord) => Promise<Result<void>>;
+  readonly ownerOfQuestion: (record: Omit<IscsiRecord, 'settings'>) => Promise<Result<QuestionOwner>>;
   /** Tasks of one key go one after the other. */
   readonly inTurn: <T>(key: string, task: () => Promise<T>) => Promise<T>;
 }
@@ -97,18 +98,31 @@ class IscsiRecords {
     this.#parts = parts;
   }
 
-  /** Does the portal offer the target? What was asked with is not kept. */
+  /**
+   * Does the portal offer the target? What was asked with is not kept. Where somebody has asked that portal for himself
+   * it is not asked: the record is one for all, and his nodes are found by it. Then the login tells.
+   */
   async isOffered(login: IscsiLogin): Promise<Result<void>> {
+    const question = questionOf(login);
+    const owner = await this.#parts.ownerOfQuestion(question);
+    if (!owner.ok || owner.value === 'somebody') return owner.ok ? done : owner;
     const made = await this.run('iscsiadm', newDiscovery(login), RECORD_MS);
     if (!made.ok) return made;
     const settings = [...DISCOVERY_SETTINGS, ...login.discovery];
-    const written = await this.#write(['send_targets'], 'st_config', login, settings);
+    const written = await this.#parts.writeRecord({ ...question, settings, isOurs: true });
     const report = written.ok ? await this.#ask(login) : written;
-    const forgotten = await this.run('iscsiadm', deleteDiscovery(login), RECORD_MS);
+    const forgotten = await this.#forgetQuestion(login);
     if (!report.ok || !forgotten.ok) return report.ok ? forgotten : report;
     if (targetsIn(report.value.stdout).includes(login.iqn)) return done;
     const message = `the portal ${login.portal} offers us no target ${login.iqn}`;
     return fail({ code: 'target-refused', message, effect: 'none', blocker: login.portal });
+  }
+
+  /** Somebody may have asked meanwhile. */
+  async #forgetQuestion(login: IscsiLogin): Promise<Result<void>> {
+    const owner = await this.#parts.ownerOfQuestion(questionOf(login));
+    if (!owner.ok || owner.value !== 'ours') return owner.ok ? done : owner;
+    return this.run('iscsiadm', deleteDiscovery(login), RECORD_MS);
   }
 
   async #ask(login: IscsiLogin): Promise<Result<ToolReport>> {
@@ -127,7 +141,8 @@ class IscsiRecords {
     if (!forgotten.ok || forgotten.value === 'in use') return forgotten.ok ? ok('in use') : forgotten;
     const made = await this.run('iscsiadm', newNode(login), RECORD_MS);
     const settings = [...SESSION_SETTINGS, ...login.session];
-    const written = made.ok ? await this.#write(['nodes', login.iqn], login.iface, login, settings) : made;
+    const record = { ...recordOf(login, ['nodes', login.iqn], login.iface), settings };
+    const written = made.ok ? await this.#parts.writeRecord(record) : made;
     return written.ok ? ok('made') : written;
   }
 
@@ -146,16 +161,6 @@ class IscsiRecords {
     return judged.ok ? ok('gone') : judged;
   }
 
-  #write(
-    folder: readonly string[],
-    leaf: string,
-    { portal }: IscsiWay,
-    settings: IscsiRecord['settings'],
-  ): Promise<Result<void>> {
-    const [path] = DATABASES;
-    return this.#parts.writeRecord({ path, folder, portal: recordNameOf(portal), leaf, settings });
-  }
-
   async run(tool: string, argv: readonly string[], deadlineMs: number): Promise<Result<void>> {
     return this.#judge(tool, await this.#parts.runTool({ tool, argv, deadlineMs }));
   }
@@ -165,6 +170,15 @@ class IscsiRecords {
     const code = report.value.deadlinePassed ? 'deadline-passed' : 'input-output';
     return fail({ code, message: endOf(tool, report.value), effect: 'unknown' });
   }
+}
+
+function questionOf(way: IscsiWay): Omit<IscsiRecord, 'settings'> {
+  return recordOf(way, ['send_targets'], 'st_config');
+}
+
+function recordOf({ portal }: IscsiWay, folder: readonly string[], leaf: string) {
+  const [path] = DATABASES;
+  return { path, folder, portal: recordNameOf(portal), leaf };
 }
 
 function isDone({ exitCode, deadlinePassed }: ToolReport): boolean {

@@ -14,9 +14,9 @@ import {
 } from 'node:fs';
 import { namesIn } from './kernel-text.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
-import { done, fail, type Result } from '../../failure.ts';
+import { done, fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
-import { DATABASES, withSettings } from '../../iscsi/iscsi-tools.ts';
+import { DATABASES, isSpare, withQuestion, withSettings } from '../../iscsi/iscsi-tools.ts';
 import type { IscsiSettings } from '../../block-devices.ts';
 import { childIn, withDirectory } from '../path/path-walk.ts';
 
@@ -31,7 +31,12 @@ export interface IscsiRecord {
   /** The file, where the portal has a directory: of an interface, or of a question. */
   readonly leaf: string;
   readonly settings: IscsiSettings;
+  /** It is of a question, which is ours, and goes with it. */
+  readonly isOurs?: true;
 }
+
+/** Whose the record of a question is: deleted, it would take all nodes along that somebody has found by it. */
+export type QuestionOwner = 'nobody' | 'ours' | 'somebody';
 
 const RECORD_BYTES_MAX = 65_536;
 const OWNER_ONLY = 0o600;
@@ -53,18 +58,42 @@ export function writeIscsiRecord(
   return fail({ code: 'path-missing', message, effect: 'none' });
 }
 
-function writeBelow(directory: AbsolutePath, { portal, leaf, settings }: IscsiRecord): Result<void> {
+/** What was made a moment ago, and tells of nothing, is as good as ours: a crash has left it. */
+export function ownerOfQuestion(
+  { folder, portal, leaf }: Omit<IscsiRecord, 'settings'>,
+  databases: readonly AbsolutePath[] = DATABASES,
+): Result<QuestionOwner> {
+  for (const database of databases) {
+    const directory = [database, ...folder, portal].join('/') as AbsolutePath;
+    const owner = withDirectory(directory, (place): Result<QuestionOwner> => {
+      const names = namesIn(place.path);
+      if (names.length === 0) return ok('nobody');
+      // A link to each node that it has found.
+      if (names.some((name) => name !== leaf)) return ok('somebody');
+      try {
+        return opened(childIn(place, leaf).path, (_, text) => ok(isSpare(text) ? 'ours' : 'somebody'));
+      } catch (error) {
+        return failErrno(error, `read the record of ${portal}`, 'none');
+      }
+    });
+    if (owner.ok || owner.failure.code !== 'path-missing') return owner;
+  }
+  return ok('nobody');
+}
+
+function writeBelow(directory: AbsolutePath, record: IscsiRecord): Result<void> {
+  const { portal, leaf } = record;
   return withDirectory(directory, (place) => {
     const name = namesIn(place.path).find((one) => one === portal || one.startsWith(`${portal},`));
     if (name === undefined) return fail({ code: 'path-missing', message: portal, effect: 'none' });
     try {
-      return rewrite(childIn(place, name).path, settings);
+      return rewrite(childIn(place, name).path, record);
     } catch (error) {
       if (errnoOf(error) !== 'EISDIR') return failErrno(error, `write the record of ${portal}`, 'unknown');
     }
     return withDirectory(`${directory}/${name}` as AbsolutePath, (inner) => {
       try {
-        return rewrite(childIn(inner, leaf).path, settings);
+        return rewrite(childIn(inner, leaf).path, record);
       } catch (error) {
         return failErrno(error, `write the record of ${portal}`, 'unknown');
       }
@@ -72,22 +101,25 @@ function writeBelow(directory: AbsolutePath, { portal, leaf, settings }: IscsiRe
   });
 }
 
-function rewrite(path: string, settings: IscsiSettings): Result<void> {
-  const descriptor = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    const facts = fstatSync(descriptor);
-    if (!facts.isFile() || facts.size > RECORD_BYTES_MAX)
-      return fail({
-        code: 'path-wrong-kind',
-        message: 'a record of open-iscsi is no small file',
-        effect: 'none',
-      });
+function rewrite(path: string, { settings, isOurs }: IscsiRecord): Result<void> {
+  return opened(path, (descriptor, text) => {
     // Before any secret is in it.
     fchmodSync(descriptor, OWNER_ONLY);
-    const content = Buffer.from(withSettings(readFileSync(descriptor, 'utf8'), settings));
+    const content = Buffer.from((isOurs ? withQuestion : withSettings)(text, settings));
     ftruncateSync(descriptor, 0);
     for (let at = 0; at < content.length; ) at += writeSync(descriptor, content, at, content.length - at, at);
     return done;
+  });
+}
+
+function opened<T>(path: string, use: (descriptor: number, text: string) => Result<T>): Result<T> {
+  const descriptor = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const facts = fstatSync(descriptor);
+    if (facts.isFile() && facts.size <= RECORD_BYTES_MAX)
+      return use(descriptor, readFileSync(descriptor, 'utf8'));
+    const message = 'a record of open-iscsi is no small file';
+    return fail({ code: 'path-wrong-kind', message, effect: 'none' });
   } finally {
     closeSync(descriptor);
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createTurns } from '../../../mount/process/turns.ts';
 import { createIscsi } from '../../../mount/agent-side/tools/iscsi-effects.ts';
-import type { IscsiRecord } from '../../../mount/broker/device/iscsi-record.ts';
+import type { IscsiRecord, QuestionOwner } from '../../../mount/broker/device/iscsi-record.ts';
 import { done, ok } from '../../../mount/failure.ts';
 import type { IscsiLogin, IscsiSession } from '../../../mount/block-devices.ts';
 import type { ToolReport, ToolRequest } from '../../../mount/tool.ts';
@@ -21,13 +21,19 @@ const LOGIN: IscsiLogin = {
 const SESSION: IscsiSession = { ...LOGIN, number: 7, isLoggedIn: true, disks: [] };
 
 /** Exit codes by a word of the command line; all else succeeds. */
-function world(exits: Readonly<Record<string, number>> = {}, offered = `10.0.0.1:3260,1 ${IQN}\n`) {
+function world(
+  exits: Readonly<Record<string, number>> = {},
+  offered = `10.0.0.1:3260,1 ${IQN}\n`,
+  owners: readonly QuestionOwner[] = ['nobody', 'ours'],
+) {
+  const looks = [...owners];
   const said: string[] = [];
   const records: IscsiRecord[] = [];
   let sessions: readonly IscsiSession[] = [];
   const iscsi = createIscsi({
     inTurn: createTurns(),
     readSessions: async () => ok(sessions),
+    ownerOfQuestion: async () => ok(looks.shift() ?? 'nobody'),
     async writeRecord(record) {
       records.push(record);
       said.push(`write ${record.folder.join('/')}`);
@@ -69,6 +75,17 @@ test('a login asks the portal, writes its record and logs in; no command line ha
     records.map(({ settings }) => settings.at(-1)?.[1]),
     [PASSWORD, PASSWORD],
   );
+});
+
+test('a record that somebody has of his own question stays, and the login tells what the portal offers', async () => {
+  const theirs = world({}, '', ['somebody']);
+  assert.equal(value(await theirs.iscsi.logInToIscsi(LOGIN)), 'made');
+  assert.ok(
+    !theirs.said.join().includes('discoverydb') && theirs.said.some((line) => line.endsWith('--login')),
+  );
+  const meanwhile = world({}, undefined, ['nobody', 'somebody']);
+  assert.equal(value(await meanwhile.iscsi.logInToIscsi(LOGIN)), 'made');
+  assert.ok(!meanwhile.said.some((line) => line.includes('discoverydb') && line.endsWith('-o delete')));
 });
 
 test('what goes wrong is told by its code, and whether a session may come of it', async () => {
