@@ -73,6 +73,35 @@ test('a pod has the disk where the kubelet would have it, and the session is gon
   assert.deepEqual(host.names(layout.sessionNotes), []);
 });
 
+test('what a kubelet has staged comes down, with the paper of it that lies under the mount', async () => {
+  const stageWith = async (name: string, content: string) => {
+    const host = targetHost();
+    const stage = stageOf(iscsiVolume());
+    host.plant(`${stage}/${name}`, { kind: 'file', content });
+    host.initiator.begin(WAY, 'admin');
+    const call = iscsiCall();
+    accept(await iscsiPlugin(host).stage(call));
+    accept(
+      await host.writeFile(below(stage, 'iscsi.json'), new Uint8Array(), { mode: 0o600, durable: false }),
+    );
+    return { host, stage, down: await iscsiPlugin(host).unstage(call) };
+  };
+  const paper = JSON.stringify({ VolName: 'data', Portals: [PORTAL], Iqn: IQN, Lun: '1', Iface: 'default' });
+  const { host, stage, down } = await stageWith('iscsi.json', paper);
+  accept(down);
+  assert.deepEqual(host.names(below(layout.iscsiStages, 'iface-default')), []);
+  accept(await iscsiPlugin(host).stage(iscsiCall()));
+  assert.deepEqual(host.names(stage), ['iscsi.json'], 'what a pod has called so is in the volume');
+  for (const [name, content] of [
+    ['iscsi.json', 'a note'],
+    ['note', paper],
+  ] as const) {
+    const other = await stageWith(name, content);
+    assert.ok(!other.down.ok);
+    assert.deepEqual(other.host.names(other.stage), [name], 'anything else is somebody else’s');
+  }
+});
+
 test('INV-9: a blank disk is formatted, and what is not blank is not', async () => {
   const blank = targetHost({ kind: 'blank' });
   accept(await iscsiPlugin(blank).stage(iscsiCall(iscsiVolume({ fsType: 'xfs' }))));
