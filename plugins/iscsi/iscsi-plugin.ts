@@ -17,6 +17,7 @@ import { doubtful, inOrder } from '../steps.ts';
 import type { VolumeSpec } from '../volume.ts';
 import { IscsiDisks } from './iscsi-disk.ts';
 import { ISCSI_PLUGIN, type IscsiVolumeSpec, titleOf } from './iscsi-traits.ts';
+import { removeIscsiStage } from './kubelet-stage.ts';
 
 export interface IscsiPluginParts {
   readonly host: Host;
@@ -71,7 +72,7 @@ class IscsiVolumes {
         () => mounter.unmount(target),
         () => this.#disks.leave(spec),
         // What tells of the volume goes last.
-        () => host.removeEmptyDirectory(target),
+        () => host.perform(removeIscsiStage, { path: target, iqn: spec.iqn }),
       ),
     );
   }

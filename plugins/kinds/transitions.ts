@@ -8,6 +8,7 @@ import {
   undoVolumeDirectory,
 } from '../csi/call/volume-directory.ts';
 import { lookAtPlaces } from '../../mount/expected-place.ts';
+import { removeIscsiStage } from '../iscsi/kubelet-stage.ts';
 import { removeBlockDirectories, removeUnknownBlock } from '../layout/block-directory.ts';
 import { removeEmptyDeviceDirectory } from '../layout/device-directory.ts';
 import { placeDirectory } from '../layout/place-directory.ts';
@@ -58,6 +59,7 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   prepareVolumeDirectory,
   removeBlockDirectories,
   removeEmptyDeviceDirectory,
+  removeIscsiStage,
   removeUnknownBlock,
   removeUnused,
   removeVolumeData,
