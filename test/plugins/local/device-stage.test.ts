@@ -144,6 +144,21 @@ test('an mkfs that was cut short is told of, and nothing is wiped', async () => 
   assert.match(await refusalOf(host, deviceVolume()), /an mkfs of this agent was cut short: if nothing else/);
 });
 
+test('of an mkfs that was never begun nobody is told that it was cut short', async () => {
+  const host = hostWith({ kind: 'blank' });
+  host.makeFileSystem = async () => fail({ code: 'tool-missing', message: 'mkfs.ext4', effect: 'none' });
+  const result = await localPlugin(host).stage(callOf(deviceVolume()));
+  assert.equal(!result.ok && result.failure.code, 'tool-missing');
+  assert.equal(host.read(INTENT), undefined);
+  host.plantDevice(DEVICE, { kind: 'other', what: 'crypto_LUKS' });
+  assert.match(await refusalOf(host, deviceVolume()), /holds crypto_LUKS$/);
+  // What may have written a little of it stays told.
+  const begun = hostWith({ kind: 'blank' });
+  begun.makeFileSystem = async () => fail({ code: 'mount-failed', message: 'killed', effect: 'unknown' });
+  assert.ok(!(await localPlugin(begun).stage(callOf(deviceVolume()))).ok);
+  assert.notEqual(begun.read(INTENT), undefined);
+});
+
 test('of another disk than that of the mkfs nobody is told to wipe it, nor of a whole file system', async () => {
   const told = async (content: DeviceOnDisk, device: string, bootId: string) => {
     const host = hostWith(content);
