@@ -6,7 +6,7 @@ import {
   isFileSystemType,
   optionsOf,
 } from '../../mount/device/file-system-tools.ts';
-import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
+import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { GrowingFileSystem } from '../../mount/block-devices.ts';
 import {
   type AbsolutePath,
@@ -182,12 +182,16 @@ export class DeviceStage {
     const begun: Intent = { version: 1, device, type, bootId: host.bootId };
     const text = JSON.stringify(begun);
     call.progress(`making ${type}`);
-    const made = await inOrder(
+    const noted = await inOrder(
       () => host.makeDirectory(parentOf(intent), MODE),
       () => host.writeFile(intent, new TextEncoder().encode(text), { mode: 0o640, durable: true }),
-      () => host.makeFileSystem(device, type),
     );
-    return made.ok ? ok({ type }) : made;
+    if (!noted.ok) return noted;
+    const made = await host.makeFileSystem(device, type);
+    if (made.ok) return ok({ type });
+    // Nothing was begun, so nobody is to be told later that it was cut short.
+    const removed = made.failure.effect === 'none' ? await host.removeFile(intent) : done;
+    return doubtful<never>(removed.ok ? made : removed);
   }
 
   async #mount(

@@ -60,6 +60,10 @@ function readZeros(descriptor: number, device: AbsolutePath): Result<void> {
     return fail({ code: 'path-wrong-kind', message: `${device} is no block device`, effect: 'none' });
   const sectors = readFileSync(`/sys/dev/block/${formatDevice(facts.rdev)}/size`, 'utf8');
   const sizeBytes = Number(sectors) * SECTOR_BYTES;
+  if (!(sizeBytes > 0)) {
+    const message = `${device} has no bytes: its disk or medium may come yet, and nothing is known of what is on it`;
+    return fail({ code: 'input-output', message, effect: 'none', blocker: device });
+  }
   for (const [from, to] of tellingRanges(sizeBytes)) {
     for (let at = from; at < to; ) {
       const read = readSync(descriptor, CHUNK, 0, Math.min(CHUNK.length, to - at), at);

@@ -1,4 +1,4 @@
-/** A disk that is there without a size, as one whose target or medium is not ready: nothing is known of what it holds. */
+/** A disk without a size, as one whose target or medium is not ready: nothing is known of what it holds. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
