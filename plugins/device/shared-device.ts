@@ -5,6 +5,7 @@
 import { done, fail, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type DeviceNumber, type Host, isBelow } from '../../mount/host.ts';
 import type { DeviceSource } from './device-publication.ts';
+import { isOnDevice } from './mounted-device.ts';
 
 /** `device-in-use` when a pod has the device itself, of whatever kind its volume is; all that they have is held. */
 export async function refuseHeldDevice(
@@ -26,19 +27,18 @@ export async function refuseHeldDevice(
 
 /** `device-in-use` when a volume that is staged at or below `stages` is its file system. */
 export async function refuseStagedDevice(
-  host: Pick<Host, 'readMountTable'>,
+  host: Pick<Host, 'readMountTable' | 'deviceOf' | 'readLink' | 'listDirectory'>,
   stages: AbsolutePath,
   { device, path }: DeviceSource,
 ): Promise<Result<void>> {
   const table = await host.readMountTable(stages);
   if (!table.ok) return table;
-  // A btrfs shows a number of its own.
-  const mount = table.value.entries.find(
-    (one) =>
-      isBelow(one.target, stages) &&
-      (one.device === device || (one.fsType === 'btrfs' && one.source === path)),
-  );
-  if (mount === undefined) return done;
-  const message = `the file system of device ${device} is mounted for another volume, so no pod gets the device itself`;
-  return fail({ code: 'device-in-use', message, effect: 'none', blocker: mount.target });
+  for (const mount of table.value.entries.filter(({ target }) => isBelow(target, stages))) {
+    const isOfIt = await isOnDevice(host, mount, device);
+    if (!isOfIt.ok) return isOfIt;
+    if (!(isOfIt.value ?? mount.source === path)) continue;
+    const message = `the file system of device ${device} is mounted for another volume: no pod gets the device itself`;
+    return fail({ code: 'device-in-use', message, effect: 'none', blocker: mount.target });
+  }
+  return done;
 }

@@ -18,6 +18,7 @@ import {
 } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { printable } from '../../mount/text/printable.ts';
+import { isMountOn } from '../device/mounted-device.ts';
 import { refuseHeldDevice } from '../device/shared-device.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { Staged, VolumeCall } from '../plugin.ts';
@@ -232,19 +233,18 @@ export class DeviceStage {
     return gone.ok ? refused : doubtful<never>(gone);
   }
 
-  /** A device is known by its number; that of a btrfs is made up at each mount, so the table has to tell what it is. */
+  /** What cannot be told any more, of a btrfs, is taken for it. */
   async #identified(
     { mountId, device, readOnly, turnedReadOnly }: Mounted,
     number: DeviceNumber,
     target: AbsolutePath,
   ): Promise<Result<StagedOnDevice>> {
-    if (device !== number) {
-      const table = await this.#parts.host.readMountTable(target);
-      if (!table.ok) return table;
-      if (table.value.byId(mountId)?.fsType !== 'btrfs') {
-        const message = `${target} is a mount of device ${device}, and the volume is ${number} now`;
-        return fail({ code: 'device-changed', message, effect: 'none', blocker: target });
-      }
+    const mount = { target, mountId };
+    const isOfIt = device === number ? ok(true) : await isMountOn(this.#parts.host, mount, number);
+    if (!isOfIt.ok) return isOfIt;
+    if (isOfIt.value === false) {
+      const message = `${target} is a mount of device ${device}, and the volume is ${number} now`;
+      return fail({ code: 'device-changed', message, effect: 'none', blocker: target });
     }
     const isMadeSo = readOnly === true && turnedReadOnly !== true;
     return ok({ stagedMount: { mountId, device, ...(isMadeSo ? { readOnly } : {}) } });

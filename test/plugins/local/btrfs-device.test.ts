@@ -4,14 +4,16 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
+import type { MountEntry } from '../../../mount/mount-table.ts';
 import { createMounter } from '../../../mount/mounter.ts';
+import { isOnDevice } from '../../../plugins/device/mounted-device.ts';
 import { refuseStagedDevice } from '../../../plugins/device/shared-device.ts';
 import { DeviceStage } from '../../../plugins/local/device-stage.ts';
 import { realHost, scratchDirectory } from '../../mount/scratch.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { value } from '../../value.ts';
 import { callOf } from '../local-world.ts';
-import { localVolume } from './local-world.ts';
+import { diskHost, localVolume } from './local-world.ts';
 
 const DISK_BYTES = 128 * 1024 * 1024;
 const skip = inPrivateNamespace();
@@ -97,4 +99,23 @@ test('no pod gets a disk whose btrfs is mounted, by whichever name and beside wh
   assert.deepEqual([await ask(one), await ask(other)], ['device-in-use', 'device-in-use']);
   value(await stage.unstage(volume.target));
   assert.deepEqual([await ask(one), await ask(other)], ['free', 'free']);
+});
+
+test('a name in /dev/mapper is that of the device it leads to; of one that has gone nothing is known', async () => {
+  const host = diskHost();
+  const device = host.plantDevice('/dev/dm-0', { kind: 'file-system', type: 'btrfs' });
+  host.plant('/dev/mapper/data', { kind: 'symlink', text: '../dm-0' });
+  const [entry] = value(await host.readMountTable('/' as AbsolutePath)).entries;
+  const ask = async (source: string, more: Partial<MountEntry> = {}) =>
+    value(
+      await isOnDevice(
+        host,
+        { ...(entry as MountEntry), device: '0:99', fsType: 'btrfs', source, ...more },
+        device,
+      ),
+    );
+  assert.equal(await ask('/dev/mapper/data'), true);
+  assert.equal(await ask('/dev/mapper/gone'), undefined);
+  assert.equal(await ask('/dev/mapper/data', { fsType: 'ext4' }), false);
+  assert.equal(await ask('/dev/mapper/gone', { fsType: 'ext4', device }), true);
 });
