@@ -115,6 +115,34 @@ test('a tool whose broker has died is ended at its deadline with all that it sta
   assert.deepEqual(await orphan, ['broker-lost', 'unknown']);
 });
 
+test('when the broker dies, a tool that ends is answered while another one of it runs on', async (t) => {
+  const tools = toolBroker(t);
+  await tools.run(run('true'));
+  const [pid = 0] = tools.pids();
+  const scratch = scratchDirectory(t);
+  const reasons = ['long', 'short'].map((name) => below(scratch, name));
+  const answers: unknown[] = [];
+  const orphans = reasons.map(async (reason, index) => {
+    writeFileSync(reason, '');
+    const loop = `while [ -e ${reason} ]; do sleep 0.05; done`;
+    answers[index] = verdict(await tools.run({ ...run('sh', '-c', loop), deadlineMs: 3_600_000 }));
+  });
+  // What the broker says of the next one comes after what it has said of these: which processes they are.
+  await tools.run(run('true'));
+  signalProcess(pid, 'SIGKILL');
+  const [long, short] = reasons;
+  assert.ok(long !== undefined && short !== undefined);
+  try {
+    unlinkSync(short);
+    await until('the short one is answered', () => answers[1]);
+    assert.deepEqual([answers[0], answers[1]], [undefined, ['broker-lost', 'unknown']]);
+  } finally {
+    unlinkSync(long);
+  }
+  await Promise.all(orphans);
+  assert.deepEqual(answers[0], ['broker-lost', 'unknown']);
+});
+
 test('a broker that is gone is not named while a tool of it runs on: anybody may have its number', async (t) => {
   const tools = toolBroker(t);
   await tools.run(run('true'));
