@@ -43,7 +43,9 @@ export interface BrokerEvents {
   readonly onPart?: (id: number, part: unknown, last: boolean) => void;
   /** Once, when the process is gone, by which signal; tools that it started may still run. */
   readonly onDeath?: (signal: NodeJS.Signals | null) => void;
-  /** Once, after onDeath: every answer it gave has been delivered, and every tool it started has ended too. */
+  /** Once, after onDeath: every answer it gave has been delivered; tools that it started may still run. */
+  readonly onLastWord?: () => void;
+  /** Once, after onLastWord: every tool it started has ended too. */
   readonly onEnded: () => void;
 }
 
@@ -209,19 +211,26 @@ function watchEnd(child: ChildProcess, lifeline: Socket | null, events: BrokerEv
     child.once('error', () => tellNeverStarted(events));
     return;
   }
-  const { onDeath, onEnded } = events;
-  let open = lifeline === null ? 2 : 3;
-  const closeOne = (): void => {
-    open -= 1;
-    if (open === 0) onEnded();
+  const { onDeath, onLastWord, onEnded } = events;
+  let words = 2;
+  let ends = lifeline === null ? 1 : 2;
+  const endOne = (): void => {
+    ends -= 1;
+    if (ends === 0) onEnded();
+  };
+  const sayOne = (): void => {
+    words -= 1;
+    if (words > 0) return;
+    onLastWord?.();
+    endOne();
   };
   child.once('exit', (_code, signal) => onDeath?.(signal));
   child.on('error', () => {
     // A kill that came too late, or a message to a broker that is ending: its end is reported by itself.
   });
-  child.once('exit', closeOne);
-  child.once('disconnect', closeOne);
-  lifeline?.once('close', closeOne);
+  child.once('exit', sayOne);
+  child.once('disconnect', sayOne);
+  lifeline?.once('close', endOne);
   lifeline?.on('error', () => {});
   // Nothing is ever said on it; reading is how its end is seen.
   lifeline?.resume();

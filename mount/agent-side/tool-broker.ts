@@ -3,7 +3,7 @@ import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
 import { BrokerQueue } from './broker-queue.ts';
 import type { ToolAnswer } from '../broker/broker-protocol.ts';
-import { killTool, type ToolProcess } from '../broker/tool-process.ts';
+import { isRunning, killTool, type ToolProcess } from '../broker/tool-process.ts';
 import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
 import type { ToolRequest } from '../tool.ts';
 
@@ -30,6 +30,8 @@ export const ABANDONED_MAX = 64;
 /** Between a tool's kill and the doubt that it will ever end. */
 const KILL_MS = 1_000;
 const CLOSE_MS = 1_000;
+/** How often it is looked whether tools run still whose broker is gone. */
+const ORPHAN_LOOK_MS = 250;
 /** Starting it takes some 80 ms, and it takes 15 MB while it waits. */
 const IDLE_MS_MAX = 60_000;
 
@@ -161,6 +163,7 @@ class OneToolBroker implements ToolBroker {
         },
         onSettled: (id, result) => this.#settled(member, id, result as ToolAnswer),
         onDeath: () => this.#died(member),
+        onLastWord: () => this.#lookAtOrphans(member),
         onEnded: () => this.#ended(member),
       }),
     };
@@ -193,14 +196,22 @@ class OneToolBroker implements ToolBroker {
     this.#pump();
   }
 
+  /** Each by itself: that all have ended, as the lifeline tells, may come hours after most of them have. */
+  #lookAtOrphans(member: Member): void {
+    for (const pending of [...member.running.values()])
+      if (pending.tool !== undefined && !isRunning(pending.tool)) this.#lose(member, pending);
+    if (member.running.size > 0) setTimeout(() => this.#lookAtOrphans(member), ORPHAN_LOOK_MS).unref();
+  }
+
   #ended(member: Member): void {
     this.#members.ended(member);
+    for (const pending of [...member.running.values()]) this.#lose(member, pending);
     clearTimeout(member.idleTimer);
-    for (const pending of member.running.values()) {
-      clearTimeout(pending.timer);
-      pending.settle(failTool(pending.request, 'broker-lost', 'unknown'));
-    }
     this.#pump();
+  }
+
+  #lose(member: Member, { id, request }: Pending): void {
+    this.#settled(member, id, failTool(request, 'broker-lost', 'unknown'));
   }
 
   #refuseAll(): void {

@@ -167,7 +167,7 @@ test('after closing no tool is run, and the broker is gone', async (t) => {
   const tools = toolBroker(t);
   await tools.run(run('true'));
   await tools.close();
-  assert.deepEqual(tools.pids(), []);
+  await until('the broker is gone', () => tools.pids().length === 0);
   assert.deepEqual(verdict(await tools.run(run('true'))), ['broker-lost', 'none']);
 });
 
