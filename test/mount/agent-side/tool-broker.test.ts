@@ -143,6 +143,26 @@ test('when the broker dies, a tool that ends is answered while another one of it
   assert.deepEqual(answers[0], ['broker-lost', 'unknown']);
 });
 
+test('a broker that takes no request any more is given up, and the next tool has another one', async (t) => {
+  const tools = toolBroker(t, { silentMsMax: 1_000 });
+  await tools.run(run('true'));
+  const [pid = 0] = tools.pids();
+  signalProcess(pid, 'SIGSTOP');
+  t.after(() => existsSync(`/proc/${pid}`) && signalProcess(pid, 'SIGKILL'));
+  let answer: unknown;
+  void tools.run(run('true')).then((result) => (answer = verdict(result)));
+  await until('the request is answered', () => answer !== undefined);
+  assert.deepEqual(answer, ['broker-lost', 'unknown']);
+  assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
+  assert.notDeepEqual(tools.pids(), [pid]);
+});
+
+test('a broker with a tool that runs is not given up, however long it has nothing to say', async (t) => {
+  const tools = toolBroker(t, { silentMsMax: 1_000 });
+  await tools.run(run('true'));
+  assert.deepEqual(verdict(await tools.run(run('sleep', '3'))), 'ok');
+});
+
 test('a broker that is gone is not named while a tool of it runs on: anybody may have its number', async (t) => {
   const tools = toolBroker(t);
   await tools.run(run('true'));
