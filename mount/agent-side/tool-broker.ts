@@ -10,8 +10,8 @@ import type { ToolRequest } from '../tool.ts';
 export interface ToolBroker {
   /**
    * As runTool, in another process. Settles when the tool has ended, also when the broker dies under it: `broker-lost`,
-   * effect `unknown`; at its deadline it is killed then, too. A request that waits longer than its deadline for its
-   * turn is `deadline-passed`, effect `none`.
+   * effect `unknown`; at its deadline it is killed then, too. A broker that takes no request any more is killed. A
+   * request that waits longer than its deadline for its turn is `deadline-passed`, effect `none`.
    */
   run(request: ToolRequest): Promise<ToolAnswer>;
   /** As `run`, before all that wait, and without a turn: for what is asked one at a time and must not wait. */
@@ -30,6 +30,8 @@ export const ABANDONED_MAX = 64;
 /** Between a tool's kill and the doubt that it will ever end. */
 const KILL_MS = 1_000;
 const CLOSE_MS = 1_000;
+/** A broker says of each request at once that it has taken it; one that has not by then never will. */
+const SILENT_MS_MAX = 60_000;
 /** How often it is looked whether tools run still whose broker is gone. */
 const ORPHAN_LOOK_MS = 250;
 /** Starting it takes some 80 ms, and it takes 15 MB while it waits. */
@@ -42,6 +44,8 @@ interface Pending {
   /** It fires at the deadline of the call, once that has begun. */
   timer: NodeJS.Timeout | undefined;
   overdue: boolean;
+  /** Its broker is given up when it fires. */
+  silentTimer: NodeJS.Timeout | undefined;
   /** Undefined until the broker has said which it is. */
   tool: ToolProcess | undefined;
 }
@@ -58,6 +62,8 @@ export interface ToolBrokerOptions extends BrokerStart {
   readonly idleMsMax?: number;
   /** How many tools run at a time. More than the default is for those that wait, and not for a processor. */
   readonly runningMax?: number;
+  /** How long a broker may take no notice of a request; a minute unless said otherwise. */
+  readonly silentMsMax?: number;
 }
 
 export function createToolBroker(start: ToolBrokerOptions): ToolBroker {
@@ -94,6 +100,7 @@ class OneToolBroker implements ToolBroker {
         settle,
         timer: undefined,
         overdue: false,
+        silentTimer: undefined,
         tool: undefined,
       };
       this.#waiting[add](pending, request.deadlineMs, () =>
@@ -142,6 +149,7 @@ class OneToolBroker implements ToolBroker {
       if (pending.tool !== undefined) killTool(pending.tool);
       this.#pump();
     }, pending.request.deadlineMs + KILL_MS);
+    pending.silentTimer = setTimeout(() => this.#giveUp(member), this.#start.silentMsMax ?? SILENT_MS_MAX);
     member.broker.keepAgentAlive(true);
     member.broker.send({ kind: 'tool', id: pending.id, request: pending.request });
   }
@@ -157,9 +165,12 @@ class OneToolBroker implements ToolBroker {
           this.#members.started();
           this.#pump();
         },
+        onSign: (id) => clearTimeout(member.running.get(id)?.silentTimer),
         onBegun: (id, tool) => {
           const pending = member.running.get(id);
-          if (pending !== undefined) pending.tool = tool;
+          if (pending === undefined) return;
+          clearTimeout(pending.silentTimer);
+          pending.tool = tool;
         },
         onSettled: (id, result) => this.#settled(member, id, result as ToolAnswer),
         onDeath: () => this.#died(member),
@@ -176,6 +187,7 @@ class OneToolBroker implements ToolBroker {
     if (pending === undefined) return;
     member.running.delete(id);
     clearTimeout(pending.timer);
+    clearTimeout(pending.silentTimer);
     if (member.running.size === 0) member.broker.keepAgentAlive(false);
     pending.settle(answer);
     this.#pump();
@@ -187,6 +199,13 @@ class OneToolBroker implements ToolBroker {
       if (this.#current === member) this.#current = undefined;
       member.broker.disconnect();
     }, this.#start.idleMsMax ?? IDLE_MS_MAX).unref();
+  }
+
+  /** One that was stopped, or hangs. Its tools run on; it may never end, and others are not to wait for that. */
+  #giveUp(member: Member): void {
+    if (this.#current === member) this.#current = undefined;
+    member.broker.kill();
+    this.#pump();
   }
 
   /** Its tools may still run; new ones need a new broker at once. */

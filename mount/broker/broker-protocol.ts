@@ -160,7 +160,7 @@ export type ToBroker =
 export type FromBroker =
   /** Sent once, when it listens; a broker that dies before has begun nothing. */
   | { readonly kind: 'ready' }
-  /** The call goes on, and has seen so many entries: its deadline begins anew. */
+  /** The call goes on, and has seen so many entries: its deadline begins anew. Or a tool has yet to begin. */
   | { readonly kind: 'sign'; readonly id: number; readonly seen: number }
   /** The tool runs. */
   | { readonly kind: 'begun'; readonly id: number; readonly tool: ToolProcess }

@@ -121,6 +121,8 @@ function serveTools(run: typeof runTool | undefined): void {
     if (isAgentGone()) return;
     running += 1;
     const { id, request } = message;
+    // It may wait for its loop device before it begins.
+    if (request.onLoop !== undefined) say({ kind: 'sign', id, seen: 0 });
     const begin = (pinned: ToolRequest) => run(pinned, (pid) => sayBegun(id, pid));
     void runOnLoop(begin, { ...request, inheritedDescriptors: INHERITED }).then((result) => {
       running -= 1;
