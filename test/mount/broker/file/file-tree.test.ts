@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import fs, { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import fs, { existsSync, linkSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
@@ -17,6 +18,44 @@ test('a tree far deeper than a path can be long goes, with the names that are no
   const removed = removeTree(below(root, 'tree'));
   assert.ok(removed.ok, removed.ok ? '' : removed.failure.message);
   assert.deepEqual(readdirSync(root), []);
+});
+
+/** False: this file system has no such flag. */
+const setFlag = (flag: '+i' | '+a', path: string): boolean => spawnSync('chattr', [flag, path]).status === 0;
+const clearFlags = (root: string): void => void spawnSync('chattr', ['-R', '-f', '-i', '-a', root]);
+const NO_FLAGS = 'this file system has no flags that forbid a change';
+
+test('a tree goes whose files and directories are immutable, or may only be appended to', (t) => {
+  const root = scratchDirectory(t);
+  const tree = `${root}/tree`;
+  for (const one of ['closed/empty', 'log']) mkdirSync(`${tree}/${one}`, { recursive: true });
+  for (const one of ['file', 'lines', 'closed/file', 'log/file']) writeFileSync(`${tree}/${one}`, '');
+  try {
+    const immutable = ['file', 'closed/empty', 'closed', ''].map((one) => setFlag('+i', `${tree}/${one}`));
+    const appended = ['lines', 'log'].map((one) => setFlag('+a', `${tree}/${one}`));
+    if ([...immutable, ...appended].includes(false)) return t.skip(NO_FLAGS);
+    const removed = removeTree(below(root, 'tree'));
+    assert.deepEqual(removed, { ok: true, value: undefined });
+    assert.ok(!existsSync(tree));
+  } finally {
+    clearFlags(root);
+  }
+});
+
+test('an immutable file that has another name outside of the tree stays what it is', (t) => {
+  const root = scratchDirectory(t);
+  mkdirSync(`${root}/tree`);
+  const [inside, outside] = [`${root}/tree/file`, `${root}/outside`];
+  writeFileSync(inside, '');
+  linkSync(inside, outside);
+  try {
+    if (!setFlag('+i', outside)) return t.skip(NO_FLAGS);
+    const removed = removeTree(below(root, 'tree'));
+    assert.equal(removed.ok || removed.failure.code, 'permission-denied');
+    assert.throws(() => writeFileSync(outside, 'x'), { code: 'EPERM' });
+  } finally {
+    clearFlags(root);
+  }
 });
 
 test('each directory is listed once, however many are beside it', (t) => {
