@@ -1,7 +1,7 @@
 /** Deleting a directory tree that others have written into. Path brokers only. */
-import { unlinkSync } from 'node:fs';
+import { lstatSync, unlinkSync } from 'node:fs';
 import { removeDirectoryAt } from './attempt.ts';
-import { removeMountPoint } from './mount-point.ts';
+import { CHANGEABLE, removeMountPoint } from './mount-point.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Effect, type Failure, fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
@@ -14,6 +14,7 @@ import {
   withDirectory,
   withChild,
 } from '../path/path-walk.ts';
+import { runShortTool } from '../path/short-tool.ts';
 import { mountIdIn, type TreeVisit, walkTree } from './file-walk.ts';
 
 interface Removal {
@@ -90,10 +91,11 @@ function empty(child: ChildPath, path: AbsolutePath, removal: Removal): Result<v
 
 function visitOf(removal: Removal): TreeVisit {
   return {
-    entry: (directory, name) => unlink(removal, directory, name),
+    entry: (directory, name) => loosened(directory, name, () => unlink(removal, directory, name)),
     finish: () => done,
     left: (parent, name) => {
-      const removed = removeDirectoryAt(inside(parent, name), name.toString('utf8'), effectOf(removal));
+      const remove = () => removeDirectoryAt(inside(parent, name), name.toString('utf8'), effectOf(removal));
+      const removed = loosened(parent, name, remove);
       if (removed.ok) removal.deleted += 1;
       else if (!mayBeEmptiedAgain(removal, removed.failure)) return removed;
       return ok(!removed.ok);
@@ -126,6 +128,32 @@ function unlink(removal: Removal, directory: OpenPath, name: Buffer): Result<boo
     if (errno === 'EISDIR') return ok(true);
     return failErrno(error, `unlink ${name.toString('utf8')}`, effectOf(removal));
   }
+}
+
+/** A container that may set them leaves files and directories with flags that forbid their removal, by root as well. */
+function loosened<T>(directory: OpenPath, name: Buffer, remove: () => Result<T>): Result<T> {
+  const removed = remove();
+  if (removed.ok || removed.failure.code !== 'permission-denied') return removed;
+  loosen(directory, name);
+  return remove();
+}
+
+/** Where chattr(1) finds the directory, which it has open: an entry is looked up in that very one. */
+const DIRECTORY = '/proc/self/fd/3';
+
+/** What it says is a hint: whoever removes sees. Its command line takes no name that is no text. */
+function loosen(directory: OpenPath, name: Buffer): void {
+  const text = name.toString('utf8');
+  const entry = Buffer.from(text).equals(name) && isOnlyHere(directory, name) ? [`${DIRECTORY}/${text}`] : [];
+  const argv = [CHANGEABLE, '--', `${DIRECTORY}/.`, ...entry];
+  runShortTool({ tool: 'chattr', argv, open: [directory.descriptor], failed: 'permission-denied' });
+}
+
+/** A file of another mount is not of the tree, and one that has another name may be somebody else's as well. */
+function isOnlyHere(directory: OpenPath, name: Buffer): boolean {
+  const facts = lstatSync(inside(directory, name), { throwIfNoEntry: false });
+  const isOne = facts?.isDirectory() === true || (facts?.isFile() === true && facts.nlink === 1);
+  return isOne && mountIdIn(directory, name) === mountIdOf(directory);
 }
 
 function inside(place: OpenPath, name: Buffer): Buffer {

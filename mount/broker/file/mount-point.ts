@@ -16,6 +16,9 @@ const UNABLE = new Set<number>();
 const DIRECTORY = '/proc/self/fd/3/.';
 const PARENT = '/proc/self/fd/3';
 
+/** The flags that forbid a removal, taken away (chattr(1)): immutable, and only appended to. */
+export const CHANGEABLE = '-ia';
+
 let isProtecting = false;
 
 /** Before, nothing is protected; what is protected already can be removed in any case. */
@@ -60,6 +63,6 @@ export function removeMountPoint(child: ChildPath, path: AbsolutePath, effect: E
 }
 
 function setImmutable({ descriptor }: OpenPath, isImmutable: boolean): Result<void> {
-  const argv = [isImmutable ? '+i' : '-i', '--', DIRECTORY];
+  const argv = [isImmutable ? '+i' : CHANGEABLE, '--', DIRECTORY];
   return runShortTool({ tool: 'chattr', argv, open: [descriptor], failed: 'permission-denied' });
 }
