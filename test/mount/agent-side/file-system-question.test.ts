@@ -16,11 +16,11 @@ interface Asked {
   readonly answer: (answer: Result<FileSystemProbe>) => void;
 }
 
-function world() {
+function world(mountIdOf: () => Promise<Result<number | undefined>> = async () => ok(1)) {
   const clock = handClock();
   const asked: Asked[] = [];
   const question = createFileSystemQuestion({
-    ...{ clock, deadlineMs: DEADLINE_MS, turnMs: TURN_MS },
+    ...{ clock, mountIdOf, deadlineMs: DEADLINE_MS, turnMs: TURN_MS },
     ask: (_, begin) => new Promise((answer) => void asked.push({ begin, answer })),
   });
   /** What it was told so far, for each who asked. */
@@ -79,4 +79,45 @@ test('who gets no turn at all is told so, and nothing is said of the file system
   assert.ok(answer?.ok === false, 'it is no answer');
   assert.deepEqual([answer.failure.code, answer.failure.effect], ['deadline-passed', 'none']);
   assert.match(answer.failure.message, /nobody could look at \/place/);
+});
+
+test('what is mounted in the place of a file system that is silent is asked by itself', async () => {
+  let mountId = 1;
+  const { clock, asked, told, probe } = world(async () => ok(mountId));
+  probe();
+  asked[0]?.begin();
+  await clock.go(DEADLINE_MS + 1);
+  probe();
+  await clock.go(1);
+  assert.deepEqual([told.map(wordOf), asked.length], [['silent', undefined], 1]);
+  mountId = 2;
+  probe();
+  await clock.go(1);
+  assert.equal(asked.length, 2);
+  asked[1]?.begin();
+  asked[1]?.answer(ok(ALIVE));
+  await clock.go(1);
+  assert.deepEqual(told.map(wordOf), ['silent', 'alive', 'alive']);
+  // What the old one says in the end is no answer about the new one.
+  probe();
+  asked[0]?.answer(ok({ kind: 'dead', cause: 'daemon-gone' }));
+  await clock.go(1);
+  assert.deepEqual([wordOf(told[3]), asked.length], [undefined, 3]);
+});
+
+test('where the mount of a silent file system cannot be looked at either, it is tried once', async () => {
+  let looks = 0;
+  const { clock, asked, told, probe } = world(() => {
+    looks += 1;
+    return new Promise(() => {});
+  });
+  probe();
+  asked[0]?.begin();
+  for (let more = 0; more < 3; more += 1) {
+    await clock.go(DEADLINE_MS + 1);
+    probe();
+  }
+  await clock.go(DEADLINE_MS + 1);
+  assert.deepEqual(told.map(wordOf), ['silent', 'silent', 'silent', 'silent']);
+  assert.deepEqual([asked.length, looks], [1, 1]);
 });
