@@ -131,13 +131,14 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
 }
 
 function createQuestions(
-  { probes, measures }: Pick<HostBrokers, 'probes' | 'measures'>,
+  { paths, probes, measures }: Pick<HostBrokers, 'paths' | 'probes' | 'measures'>,
   deadlines: HostDeadlines,
 ): Pick<Host, 'probeFileSystem' | 'measureUsage'> {
   return {
     probeFileSystem: createFileSystemQuestion({
       clock: CLOCK,
       ask: (path, onBegin) => probes.call('probeFileSystem', { path }, { onBegin }),
+      mountIdOf: (path) => paths.call('mountIdOf', { path }),
       // The brokers that hang are killed first.
       deadlineMs: 2 * deadlines.probe,
       turnMs: PROBE_TURN_MS,
