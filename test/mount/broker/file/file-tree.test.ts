@@ -1,12 +1,27 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import fs, { existsSync, linkSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs, {
+  closeSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  writeFileSync,
+} from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
+import { done, ok } from '../../../../mount/failure.ts';
 import { below } from '../../../../mount/host.ts';
 import { removeTree } from '../../../../mount/broker/file/file-tree.ts';
 import { readFile } from '../../../../mount/broker/file/file-reading.ts';
+import { walkTree } from '../../../../mount/broker/file/file-walk.ts';
+import { withDirectory } from '../../../../mount/broker/path/path-walk.ts';
+import { inPrivateNamespace } from '../../../real/namespace.ts';
 import { plantDeep } from '../../deep-tree.ts';
 import { scratchDirectory } from '../../scratch.ts';
 
@@ -17,6 +32,57 @@ test('a tree far deeper than a path can be long goes, with the names that are no
   for (let n = 0; n < 500; n += 1) writeFileSync(`${root}/tree/${n}`, 'x');
   const removed = removeTree(below(root, 'tree'));
   assert.ok(removed.ok, removed.ok ? '' : removed.failure.message);
+  assert.deepEqual(readdirSync(root), []);
+});
+
+/** At the top of the tree: 70 directories in each other, below them many more, and as many beside one another. */
+function plantCrowd(top: string, many: number): void {
+  const enter = (above: number, name: string): number => {
+    mkdirSync(`/proc/self/fd/${above}/${name}`);
+    const next = openSync(`/proc/self/fd/${above}/${name}`, constants.O_RDONLY | constants.O_DIRECTORY);
+    closeSync(above);
+    return next;
+  };
+  let descriptor = openSync(top, constants.O_RDONLY | constants.O_DIRECTORY);
+  for (let level = 0; level < 70; level += 1) descriptor = enter(descriptor, 'd');
+  for (let n = 0; n < many; n += 1) mkdirSync(`/proc/self/fd/${descriptor}/${n}`);
+  for (let level = 0; level < many; level += 1) descriptor = enter(descriptor, 'd');
+  closeSync(descriptor);
+}
+
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return getHeapStatistics().used_heap_size;
+}
+
+test('a walk needs no more memory, however many directories are in and beside each other', {
+  skip: inPrivateNamespace(),
+}, (t) => {
+  const root = below(scratchDirectory(t), 'memory');
+  mkdirSync(root);
+  execFileSync('mount', ['-t', 'tmpfs', 'crowd', root]);
+  mkdirSync(`${root}/tree`);
+  const many = 10_000;
+  plantCrowd(`${root}/tree`, many);
+  const beforeBytes = heapBytes();
+  let moreBytes: number | undefined;
+  const walked = withDirectory(below(root, 'tree'), (top) =>
+    walkTree(top, root, {
+      entry: () => ok(false),
+      finish: (_, depth) => {
+        if (depth === many + 70) moreBytes ??= heapBytes() - beforeBytes;
+        return done;
+      },
+      left: () => ok(false),
+      mounted: () => done,
+      refused: () => done,
+      crowded: () => done,
+    }),
+  );
+  assert.ok(walked.ok);
+  assert.ok(moreBytes !== undefined && moreBytes < 1_000_000, `${moreBytes} bytes`);
+  assert.deepEqual(removeTree(below(root, 'tree')), done);
   assert.deepEqual(readdirSync(root), []);
 });
 
