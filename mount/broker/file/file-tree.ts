@@ -68,6 +68,7 @@ function isSmallAndBare(path: AbsolutePath): boolean {
       left: () => ok(false),
       mounted: () => unlike,
       refused: () => unlike,
+      crowded: () => unlike,
     });
   });
   return bare.ok || bare.failure.code === 'path-missing';
@@ -101,6 +102,8 @@ function visitOf(removal: Removal): TreeVisit {
       return ok(!removed.ok);
     },
     mounted: (name) => failMounted(name.toString('utf8'), effectOf(removal)),
+    // The directory they are in is not empty when the others have gone: it is read again.
+    crowded: () => done,
     refused: (error, name) => {
       return errnoOf(error) === 'ENOENT'
         ? done

@@ -88,6 +88,7 @@ class TreeCount {
       finish: (directory) => this.#count(fstatSync(directory.descriptor)),
       left: () => ok(false),
       mounted: () => done,
+      crowded: () => ENOUGH,
       refused: (error, name) => (isGone(error) ? done : failErrno(error, `open ${name}`, 'none')),
     });
     const isCut = !walked.ok && walked.failure.code === 'too-large';

@@ -2,7 +2,8 @@
 import { closeSync, constants, type Dir, type Dirent, fstatSync, openSync } from 'node:fs';
 import { nameOf, nextEntry, openEntries } from './directory-entries.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
-import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
+import { assert, done, type Failure, fail, ok, type Result } from '../../failure.ts';
+import { DeepLevels, type DirectoryNumbers } from '../path/deep-levels.ts';
 import { mountIdOf, O_PATH, openDirectoryIn, type OpenPath, openPathOf } from '../path/path-walk.ts';
 
 /** What is done on the way; the first failure ends the walk. */
@@ -17,6 +18,8 @@ export interface TreeVisit {
   readonly mounted: (name: Buffer) => Result<void>;
   /** It could not be opened or listed: success goes on without it. */
   readonly refused: (error: unknown, name: Buffer) => Result<void>;
+  /** Far down there are more directories than are remembered: success goes on without the rest. */
+  readonly crowded: () => Result<void>;
 }
 
 /**
@@ -28,14 +31,9 @@ const OPEN_LEVELS_MAX = 64;
 
 interface Level {
   readonly name: Buffer;
-  readonly depth: number;
-  /** Undefined while a deep level waits for what is below it. */
-  place: OpenPath | undefined;
-  /** What is still to be read; a deep level has been read. */
-  readonly entries: Dir | undefined;
-  /** Directories of a deep level that are still to be visited. */
-  readonly names: Buffer[];
-  readonly identity: string;
+  readonly place: OpenPath;
+  /** What is still to be read. */
+  readonly entries: Dir;
 }
 
 /** Never crosses a mount (by mount id) nor follows a link. `top` stays open; `path` is what people call it. */
@@ -57,7 +55,11 @@ class TreeWalk {
   readonly #visit: TreeVisit;
   readonly #mountId: number;
   readonly #top: OpenPath;
+  /** Those that are open. */
   readonly #levels: Level[] = [];
+  readonly #deep = new DeepLevels();
+  /** The deepest level, when it is none of those. */
+  #place: OpenPath | undefined;
 
   constructor(top: OpenPath, visit: TreeVisit) {
     this.#top = top;
@@ -69,9 +71,7 @@ class TreeWalk {
     const begun = this.#enter(this.#top, Buffer.alloc(0));
     if (!begun.ok) return begun;
     for (let level = this.#levels.at(-1); level !== undefined; level = this.#levels.at(-1)) {
-      const next = this.#next(level);
-      if (!next.ok) return next;
-      const moved = next.value === undefined ? this.#ascend(level) : this.#descend(level, next.value);
+      const moved = this.#place === undefined ? this.#go(level) : this.#goDeep(this.#place);
       if (!moved.ok) return moved;
     }
     return done;
@@ -79,16 +79,38 @@ class TreeWalk {
 
   /** Where it is, the first levels of it. */
   names(): readonly string[] {
-    return this.#levels.slice(1, OPEN_LEVELS_MAX).map(({ name }) => name.toString('utf8'));
+    return this.#levels.slice(1).map(({ name }) => name.toString('utf8'));
   }
 
   close(): void {
-    for (const level of this.#levels) this.#close(level);
+    for (const level of this.#levels.splice(0)) this.#close(level);
+    this.#moveTo(undefined);
+  }
+
+  #go(level: Level): Result<void> {
+    const next = this.#next(level);
+    if (!next.ok) return next;
+    if (next.value !== undefined) return this.#descend(level.place, next.value);
+    const finished = this.#visit.finish(level.place, this.#levels.length - 1);
+    if (!finished.ok) return finished;
+    this.#levels.pop();
+    this.#close(level);
+    const above = this.#levels.at(-1);
+    return above === undefined ? done : this.#leave(above.place, level.name);
+  }
+
+  #goDeep(place: OpenPath): Result<void> {
+    const name = this.#deep.next();
+    if (name === undefined) return this.#ascend(place);
+    // It stays the next one while it is walked through.
+    const depth = this.#deep.depth;
+    const entered = this.#descend(place, name);
+    if (entered.ok && this.#deep.depth === depth) this.#deep.drop();
+    return entered;
   }
 
   /** The next directory to go down into; undefined when there is none left. */
-  #next({ entries, place, names }: Level): Result<Buffer | undefined> {
-    if (entries === undefined || place === undefined) return ok(names.pop());
+  #next({ entries, place }: Level): Result<Buffer | undefined> {
     for (let entry = nextEntry(entries); entry !== null; entry = nextEntry(entries)) {
       const isDirectory = this.#visitEntry(place, entry);
       if (!isDirectory.ok) return isDirectory;
@@ -101,93 +123,110 @@ class TreeWalk {
     return entry.isDirectory() ? ok(true) : this.#visit.entry(place, nameOf(entry));
   }
 
-  #descend(level: Level, name: Buffer): Result<void> {
-    const { place } = level;
-    if (place === undefined) throw new Error('broken invariant: down from a level that is closed');
+  #descend(place: OpenPath, name: Buffer): Result<void> {
     let child: OpenPath;
     try {
       child = openDirectoryIn(place, name);
     } catch (error) {
       return this.#visit.refused(error, name);
     }
+    let isEntered = false;
     try {
-      return mountIdOf(child) === this.#mountId ? this.#enter(child, name) : this.#visit.mounted(name);
+      if (mountIdOf(child) !== this.#mountId) return this.#visit.mounted(name);
+      const entered = this.#enter(child, name);
+      isEntered = this.#place === child || this.#levels.at(-1)?.place === child;
+      return entered;
     } finally {
-      if (this.#levels.at(-1) === level) closeSync(child.descriptor);
-      else if (level.entries === undefined) closePlace(level);
+      if (!isEntered) closeSync(child.descriptor);
     }
   }
 
+  /** It is a level from then on, unless it cannot be listed. */
   #enter(place: OpenPath, name: Buffer): Result<void> {
-    const depth = this.#levels.length;
     let entries: Dir;
     try {
       entries = openEntries(place);
     } catch (error) {
       return this.#visit.refused(error, name);
     }
-    const isOpen = depth < OPEN_LEVELS_MAX;
-    const names: Buffer[] = [];
-    let identity = '';
-    try {
-      if (!isOpen) identity = identityOf(place);
-      const read = isOpen ? done : this.#readAll(place, entries, names);
-      if (!read.ok) return read;
-    } finally {
-      if (!isOpen) entries.closeSync();
+    if (this.#levels.length < OPEN_LEVELS_MAX) {
+      this.#levels.push({ name, place, entries });
+      return done;
     }
-    this.#levels.push({ name, depth, place, entries: isOpen ? entries : undefined, names, identity });
-    return done;
+    try {
+      this.#deep.enter(name, numbersOf(place));
+      this.#moveTo(place);
+      return this.#readAll(place, entries);
+    } finally {
+      entries.closeSync();
+    }
   }
 
-  #readAll(place: OpenPath, entries: Dir, names: Buffer[]): Result<void> {
+  #readAll(place: OpenPath, entries: Dir): Result<void> {
+    let isCrowded = false;
     for (let entry = nextEntry(entries); entry !== null; entry = nextEntry(entries)) {
       const isDirectory = this.#visitEntry(place, entry);
       if (!isDirectory.ok) return isDirectory;
-      if (isDirectory.value) names.push(nameOf(entry));
+      if (isDirectory.value && !this.#deep.add(nameOf(entry))) isCrowded = true;
     }
-    return done;
+    return isCrowded ? this.#visit.crowded() : done;
   }
 
-  #ascend(level: Level): Result<void> {
-    const { place, name, depth } = level;
-    if (place === undefined) throw new Error('broken invariant: up from a level that is closed');
+  /** From a deep level. A directory that was moved has another one above it: then nobody knows what was visited. */
+  #ascend(place: OpenPath): Result<void> {
+    const depth = OPEN_LEVELS_MAX + this.#deep.depth - 1;
     const finished = this.#visit.finish(place, depth);
     if (!finished.ok) return finished;
-    const above = this.#levels[depth - 1];
-    const reopened = above === undefined ? done : this.#reopen(above, place);
-    if (!reopened.ok) return reopened;
-    this.#levels.pop();
-    this.#close(level);
-    if (above?.place === undefined) return done;
-    const again = this.#visit.left(above.place, name);
+    const name = this.#deep.leave();
+    const numbers = this.#deep.numbers();
+    if (numbers === undefined) {
+      this.#moveTo(undefined);
+      const above = this.#levels.at(-1);
+      assert(above !== undefined, 'a deep level lies in an open one');
+      return this.#leave(above.place, name);
+    }
+    try {
+      this.#moveTo(openDirectoryIn(place, '..'));
+    } catch (error) {
+      return failErrno(error, 'open the parent', 'unknown');
+    }
+    const parent = this.#place;
+    assert(parent !== undefined, 'the parent is open');
+    if (!isThat(parent, numbers) || mountIdOf(parent) !== this.#mountId) {
+      const message = `a directory was moved meanwhile, ${depth - 1} levels deep`;
+      return fail({ code: 'path-unsafe', message, effect: 'unknown' });
+    }
+    const left = this.#visit.left(parent, name);
+    if (left.ok && !left.value) this.#deep.drop();
+    return left.ok ? done : left;
+  }
+
+  /** Up to a level that is open. */
+  #leave(above: OpenPath, name: Buffer): Result<void> {
+    const again = this.#visit.left(above, name);
     if (!again.ok) return again;
     return again.value ? this.#descend(above, name) : done;
   }
 
-  /** A directory that was moved has another one above it: then nobody knows what was visited. */
-  #reopen(level: Level, child: OpenPath): Result<void> {
-    if (level.place !== undefined) return done;
-    try {
-      level.place = openDirectoryIn(child, '..');
-    } catch (error) {
-      return failErrno(error, 'open the parent', 'unknown');
-    }
-    if (identityOf(level.place) === level.identity && mountIdOf(level.place) === this.#mountId) return done;
-    closePlace(level);
-    const message = `a directory was moved meanwhile, ${level.depth} levels deep`;
-    return fail({ code: 'path-unsafe', message, effect: 'unknown' });
+  #moveTo(place: OpenPath | undefined): void {
+    if (this.#place !== undefined) closeSync(this.#place.descriptor);
+    this.#place = place;
   }
 
-  #close(level: Level): void {
-    level.entries?.closeSync();
-    if (level.depth > 0) closePlace(level);
+  #close({ entries, place }: Level): void {
+    entries.closeSync();
+    if (place !== this.#top) closeSync(place.descriptor);
   }
 }
 
-function closePlace(level: Level): void {
-  if (level.place !== undefined) closeSync(level.place.descriptor);
-  level.place = undefined;
+function numbersOf(place: OpenPath): DirectoryNumbers {
+  const { dev, ino } = fstatSync(place.descriptor, { bigint: true });
+  return { device: dev, inode: ino };
+}
+
+function isThat(place: OpenPath, { device, inode }: DirectoryNumbers): boolean {
+  const seen = numbersOf(place);
+  return seen.device === device && seen.inode === inode;
 }
 
 /** Device and inode: no other directory has them while this one is there. */

@@ -124,6 +124,10 @@ function changeTree(walk: Walk, top: OpenPath, isRoot: boolean): Result<void> {
     },
     left: () => ok(false),
     mounted: () => done,
+    crowded: () => {
+      const message = 'more directories are beside each other than are remembered';
+      return fail({ code: 'too-large', message, effect: 'none' });
+    },
     refused: (error) => {
       // No directory any more.
       if (errnoOf(error) !== 'ENOTDIR') refuse(walk, error);
