@@ -149,6 +149,7 @@ export class SimHost implements Host {
       onBegin();
       return this.#probe(path);
     },
+    mountIdOf: async (path) => this.#mountIdAt(path),
     deadlineMs: 2 * PROBE_DEADLINE_MS,
     turnMs: 2 * PROBE_DEADLINE_MS,
   });
@@ -391,11 +392,13 @@ export class SimHost implements Host {
   }
 
   mountIdOf(path: AbsolutePath): Promise<Result<number | undefined>> {
-    const apply = (): Result<number | undefined> => {
-      const seen = answered(this.#parts.kernel.lookUpMount(path), path);
-      return seen.ok ? ok(seen.value.mounted ? seen.value.mountId : undefined) : seen;
-    };
+    const apply = () => this.#mountIdAt(path);
     return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, passesBy: true, apply });
+  }
+
+  #mountIdAt(path: AbsolutePath): Result<number | undefined> {
+    const seen = answered(this.#parts.kernel.lookUpMount(path), path);
+    return seen.ok ? ok(seen.value.mounted ? seen.value.mountId : undefined) : seen;
   }
 
   /** A draw of chance only where a stranger may lie there, so that other seeds keep their stories. */
