@@ -23,8 +23,8 @@ const NOTE_MS = 1_000;
 /**
  * Who asks while the question is open waits for the same answer, and not longer than for one of its own: a file system
  * that hangs holds one broker, however often it is asked about. Who waits for a broker behind others that hang is not
- * silent: its time begins with its turn. A broker that hangs may do so for ever: what has been mounted in the place since
- * then has a question of its own.
+ * silent: its time begins with its turn. A broker that hangs may do so for ever: what has been mounted in the place
+ * since then has a question of its own.
  */
 export function createFileSystemQuestion(parts: QuestionParts): Host['probeFileSystem'] {
   const open = new Map<AbsolutePath, OpenQuestion>();

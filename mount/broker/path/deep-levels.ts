@@ -9,12 +9,12 @@ export interface DirectoryNumbers {
   readonly inode: bigint;
 }
 
-/** For all names together. */
+/** All names together take so much at most. */
 const NAME_BYTES_MAX = 64 * 1_024 * 1_024;
 /** So many of each level are remembered all the same: what is removed meanwhile is not in the way the next time. */
 const NAMES_MIN = 16;
 const LENGTH_BYTES = 2;
-/** Of each level: device, inode, and how many names. */
+/** What is kept of a level beside its names: device, inode, and how many names it has. */
 const NUMBERS = 3;
 
 export class DeepLevels {
