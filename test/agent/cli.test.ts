@@ -326,6 +326,62 @@ test('a state root that cannot be made now is told as what the kernel said, and 
   assert.equal(tooLong.code, 78);
 });
 
+/** An agent at a socket of its own that has pod default/db, whose volume is not there; `say` is its next answer. */
+async function agentThatSays(name: string) {
+  const path = join(folder, name);
+  const asked: ((document: object) => void)[] = [];
+  const waiting: ((request: void) => void)[] = [];
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://x');
+    const answer = (document: object): void => void response.end(JSON.stringify(document));
+    if (url.searchParams.get('after') === null) answer(statusOf(richFacts(), LAYOUT, 'r-1'));
+    else asked.push(answer);
+    if (asked.length > 0) for (const wake of waiting.splice(0)) wake();
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  const documentOf = (revision: string, ready: boolean, message: string): object => {
+    const status = statusOf(richFacts(), LAYOUT, revision);
+    const pods = status.pods.map((pod) => {
+      const volumes = pod.volumes.map((one) => ({ ...one, reason: one.reason && { ...one.reason, message } }));
+      return pod.name === 'db' ? { ...pod, ready, volumes } : pod;
+    });
+    return { ...status, pods };
+  };
+  return {
+    path,
+    /** Settles when somebody waits for a change. */
+    asked: () =>
+      new Promise<void>((resolve) => {
+        if (asked.length > 0) resolve();
+        else waiting.push(resolve);
+      }),
+    say: (revision: string, ready: boolean, message: string) =>
+      asked.shift()?.(documentOf(revision, ready, message)),
+    end: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+test('wait whose words nobody reads any more goes on, and ends with 0 when the volumes are there', async (t) => {
+  const stub = await agentThatSays('unread.sock');
+  t.after(stub.end);
+  const child = start(['wait', 'default/db', '-s', stub.path]);
+  const over = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await said(child, 'stdout', /waits: /);
+  await stub.asked();
+  const closed = new Promise((resolve) => child.stdout?.once('close', resolve));
+  child.stdout?.destroy();
+  await closed;
+  // It has something to say, and nobody listens.
+  stub.say('r-2', false, 'something else is in the way');
+  const ended = over.then((code) => `it ended with ${code}`);
+  assert.equal(await Promise.race([stub.asked().then(() => 'it waits on'), ended]), 'it waits on');
+  stub.say('r-3', true, '');
+  assert.equal(await over, 0);
+});
+
 test('a name that a variable left empty is wrong usage, and nobody is said to be gone', async () => {
   askedPaths = [];
   for (const [command, name, expected] of [
