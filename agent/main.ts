@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
 import { withoutDebugger } from '../mount/process/node-start.ts';
-import { failWithoutStandardOutput } from '../mount/process/standard-output.ts';
+import { endWithoutReader, failWithoutStandardOutput } from '../mount/process/standard-output.ts';
 import { keepYoungGenerationSmall } from '../mount/process/young-generation.ts';
 import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
 import type { ConfigFlags, ConfigReading } from './config/config.ts';
@@ -96,8 +96,9 @@ function addLookCommands(program: Command, commander: Commander, ended: (shown: 
       async ({ output, watch, socket: path }: { output: OutputFormat; watch?: true; socket: string }) => {
         const { showStatus, watchStatus } = await import('./cli/show.ts');
         const screen = createScreen();
-        if (watch === true) await watchStatus(path, output, screen);
-        else ended(await showStatus(path, output, screen));
+        if (watch !== true) return ended(await showStatus(path, output, screen));
+        endWithoutReader();
+        await watchStatus(path, output, screen);
       },
     );
   program

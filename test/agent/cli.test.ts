@@ -330,7 +330,7 @@ test('a state root that cannot be made now is told as what the kernel said, and 
 async function agentThatSays(name: string) {
   const path = join(folder, name);
   const asked: ((document: object) => void)[] = [];
-  const waiting: ((request: void) => void)[] = [];
+  const waiting: (() => void)[] = [];
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://x');
     const answer = (document: object): void => void response.end(JSON.stringify(document));
@@ -342,7 +342,10 @@ async function agentThatSays(name: string) {
   const documentOf = (revision: string, ready: boolean, message: string): object => {
     const status = statusOf(richFacts(), LAYOUT, revision);
     const pods = status.pods.map((pod) => {
-      const volumes = pod.volumes.map((one) => ({ ...one, reason: one.reason && { ...one.reason, message } }));
+      const volumes = pod.volumes.map((one) => ({
+        ...one,
+        reason: one.reason && { ...one.reason, message },
+      }));
       return pod.name === 'db' ? { ...pod, ready, volumes } : pod;
     });
     return { ...status, pods };
@@ -364,6 +367,14 @@ async function agentThatSays(name: string) {
   };
 }
 
+/** Nobody reads it from here on. */
+function closed(stream: ChildProcess['stdout']): Promise<void> {
+  return new Promise((resolve) => {
+    stream?.once('close', resolve);
+    stream?.destroy();
+  });
+}
+
 test('wait whose words nobody reads any more goes on, and ends with 0 when the volumes are there', async (t) => {
   const stub = await agentThatSays('unread.sock');
   t.after(stub.end);
@@ -371,14 +382,34 @@ test('wait whose words nobody reads any more goes on, and ends with 0 when the v
   const over = new Promise<number | null>((resolve) => child.once('exit', resolve));
   await said(child, 'stdout', /waits: /);
   await stub.asked();
-  const closed = new Promise((resolve) => child.stdout?.once('close', resolve));
-  child.stdout?.destroy();
-  await closed;
+  await closed(child.stdout);
   // It has something to say, and nobody listens.
   stub.say('r-2', false, 'something else is in the way');
   const ended = over.then((code) => `it ended with ${code}`);
   assert.equal(await Promise.race([stub.asked().then(() => 'it waits on'), ended]), 'it waits on');
   stub.say('r-3', true, '');
+  assert.equal(await over, 0);
+});
+
+test('wait whose time is over says so by its exit code, though nobody reads a word of it', async (t) => {
+  const stub = await agentThatSays('unheard.sock');
+  t.after(stub.end);
+  const child = start(['wait', 'default/db', '--timeout', '1', '-s', stub.path]);
+  const over = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await said(child, 'stdout', /waits: /);
+  await Promise.all([closed(child.stdout), closed(child.stderr)]);
+  assert.equal(await over, 124);
+});
+
+test('status --watch ends when nobody reads it any more', async (t) => {
+  const stub = await agentThatSays('unwatched.sock');
+  t.after(stub.end);
+  const child = start(['status', '--watch', '-s', stub.path]);
+  const over = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await said(child, 'stdout', /db/);
+  await stub.asked();
+  await closed(child.stdout);
+  stub.say('r-2', false, 'something else is in the way');
   assert.equal(await over, 0);
 });
 
