@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { forgetPods } from '../../agent/cli/manifest-command.ts';
 import { type MountsOptions, showMounts } from '../../agent/cli/mounts-command.ts';
 import { renderFile } from '../../agent/cli/render-command.ts';
 import type { Screen } from '../../agent/cli/show.ts';
@@ -202,6 +203,19 @@ test('wait says nothing of an agent that has no room for who waits, and ends whe
     'waits: volume data is mounting\n',
     'pod default/web: its volume is there\n',
   ]);
+});
+
+test('forget takes names or --all: with both nobody is asked, for one of the two is not meant', async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    response.end('{}');
+  });
+  await listen(server);
+  const screen = listener();
+  assert.equal(await forgetPods(['default/web'], { socket, output: 'text', all: true }, screen), false);
+  assert.deepEqual(asked, []);
+  assert.match(screen.err.join(''), /pods by name or --all, not both/);
 });
 
 test('wait for a name that two pods have is a failure, whatever comes', async () => {
