@@ -556,6 +556,21 @@ test('mounts are told of a pod by name, namespace/name or uid, and of one that i
   assert.equal((await raw('/v1/pods/a/b/mounts')).status, 404);
 });
 
+test('mounts are told of the pod that is wanted, while the one that had its name is on its way down', async () => {
+  await listening({
+    status(revision) {
+      const status = statusOf(richFacts(), LAYOUT, revision);
+      const pods = status.pods.map((pod) => (pod.name === 'old' ? { ...pod, name: 'web' } : pod));
+      return { ...status, pods };
+    },
+    mounts: ({ wanted }) => (wanted ? MOUNTS : undefined),
+  });
+  for (const name of ['web', 'default%2Fweb', 'pod:default%2Fweb'])
+    assert.deepEqual(await raw(`/v1/pods/${name}/mounts`), { status: 200, body: MOUNTS }, name);
+  const leaving = await raw('/v1/pods/44444444-4444-4444-8444-444444444444/mounts');
+  assert.deepEqual([leaving.status, codeOf(leaving)], [404, 'subject-unwanted']);
+});
+
 test('a word of release is taken of a pod that is not wanted any more, and of no other', async () => {
   const told: string[] = [];
   await listening({

@@ -28,8 +28,10 @@ import {
   DATA,
   desired,
   facts,
+  GONE,
   LAYOUT,
   obstacle,
+  OLD,
   richFacts,
   wanted,
   WEB,
@@ -216,6 +218,21 @@ test('forget takes names or --all: with both nobody is asked, for one of the two
   assert.equal(await forgetPods(['default/web'], { socket, output: 'text', all: true }, screen), false);
   assert.deepEqual(asked, []);
   assert.match(screen.err.join(''), /pods by name or --all, not both/);
+});
+
+test('wait means the pod that is wanted, while the one that had its name is still on its way down', async () => {
+  const before = { ...GONE, name: 'web' };
+  const rest = { actual: new Map([[OLD.id, actual(OLD, PRESENT, PRESENT, before)]]) };
+  const change = await agentWith(webFacts(false, rest));
+  const screen = listener();
+  const ended = waitForPod('default/web', forEver(), screen);
+  await screen.said(/waits: volume data is mounting/);
+  void change(
+    webFacts(true, { actual: new Map([...rest.actual, [DATA.id, actual(DATA, PRESENT, PRESENT, WEB)]]) }),
+  );
+  assert.equal(await ended, 0);
+  // By its uid the other one is meant.
+  assert.equal(await waitForPod(before.uid, { socket, timeoutMs: 0 }, screen), 124);
 });
 
 test('wait for a name that two pods have is a failure, whatever comes', async () => {
