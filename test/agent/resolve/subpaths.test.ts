@@ -102,6 +102,15 @@ test("a variable that is empty makes no path: what is above its part is everybod
   assert.deepEqual(partsOf('{name: A, value: ""}', 'x/$$(A)'), ['x/$(A)']);
 });
 
+test('a name in an expression ends with the first parenthesis that closes, whatever is in it, as in Kubernetes', () => {
+  const env = '{name: B, value: b}, {name: "A$(B", value: odd}, {name: "C(D", value: c}';
+  assert.deepEqual(partsOf(env, 'x/$(A$(B)'), ['x/odd']);
+  assert.deepEqual(partsOf(env, '$(C(D)/$(B'), ['c/$(B']);
+  assert.match(String(partsOf(env, 'x/$(E$(B)')), /^spec-invalid: .* names \$\(E\$\(B\), and its env has no such/);
+  // Of a variable that is made of others what has no value stays as it is written.
+  assert.deepEqual(partsOf('{name: B, value: b}, {name: F, value: "$(E$(B)"}', '$(F)'), ['$(E$(B)']);
+});
+
 test('a variable that no expression needs is not read, whatever it is', () => {
   const env = '{name: A, value: a}, {name: OTHER, valueFrom: {secretKeyRef: {name: none, key: k}}}';
   assert.deepEqual(partsOf(env, '$(A)'), ['a']);
