@@ -187,6 +187,21 @@ test('a PersistentVolume has its capacity, the secret to grow it, and the group 
   assert.deepEqual([bare?.capacityBytes, bare?.supplementalGid], [undefined, undefined]);
 });
 
+test('a group in the annotation that is none costs no pod its volume, as with the kubelet, and is told', () => {
+  for (const gid of ['-5', 'root', '', '4294967296']) {
+    const metadata = `annotations: {pv.beta.kubernetes.io/gid: "${gid}"}`;
+    const { volumes, rejected } = wishOf({ 'v.yaml': volumeYaml('v', { metadata }) });
+    assert.deepEqual([volumes.get('v')?.capacityBytes, volumes.get('v')?.supplementalGid], [undefined, undefined]);
+    assert.equal(volumes.has('v'), true, gid);
+    const [told, ...others] = rejected;
+    assert.deepEqual(
+      [told?.origin, told?.subject, told?.field, others],
+      ['v.yaml#1', 'PersistentVolume v', 'metadata.annotations["pv.beta.kubernetes.io/gid"]', []],
+    );
+    assert.match(told?.message ?? '', /^ignored: expected a group id from 0/);
+  }
+});
+
 test('a claim has its owner and how far it has grown', () => {
   const status =
     '{capacity: {storage: 1Gi}, allocatedResources: {storage: 2Gi}, ' +
@@ -224,10 +239,6 @@ test('a refused field of a volume, a claim or a driver is named, with what would
     [
       volumeYaml('v', { spec: 'capacity: {storage: 9007199254740993}' }),
       /^spec\.capacity\.storage: .* too large to be exact; put it in quotes/,
-    ],
-    [
-      volumeYaml('v', { metadata: 'annotations: {pv.beta.kubernetes.io/gid: "-5"}' }),
-      /^metadata\.annotations\["pv\.beta\.kubernetes\.io\/gid"\]: expected a group id from 0/,
     ],
     [
       volumeYaml('v', { csi: 'nodeExpandSecretRef: {name: b}' }),
