@@ -491,6 +491,8 @@ test('render asks for the pods of a file by their whole names, and prints all of
     ['kind: ConfigMap\n', /there is no pod in it/],
     ['kind: Pod\na: &x 1\nb: *x\n', /b: /],
     ['a: [', /not valid YAML|line 1/],
+    ['{"kind": "Pod", "kind": "Pod"}', /web\.yaml: the key "kind" is given twice\n$/],
+    [Buffer.from(yaml('web').replace('main', 'm\u00e4in'), 'latin1'), /web\.yaml: it is not UTF-8 text\n$/],
   ] as const) {
     writeFileSync(file, text);
     const bad = listener();
