@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { forgetPods } from '../../agent/cli/manifest-command.ts';
 import { type MountsOptions, showMounts } from '../../agent/cli/mounts-command.ts';
 import { renderFile } from '../../agent/cli/render-command.ts';
-import type { Screen } from '../../agent/cli/show.ts';
+import { type Screen, watchStatus } from '../../agent/cli/show.ts';
 import { releasePod, waitForPod } from '../../agent/cli/wait-command.ts';
 import type { MountsDocument } from '../../agent/mounts/mounts-document.ts';
 import { statusOf } from '../../agent/status/status.ts';
@@ -185,6 +185,28 @@ test('wait ends with 124 and the reason when the time is over, with and without 
   const screen = listener();
   assert.equal(await waitForPod('web', { socket, timeoutMs: 20 }, screen), 124);
   assert.match(screen.err.join(''), /not within 20ms: volume data is waiting: stage failed/);
+});
+
+test('status --watch says nothing of an agent that has no room for who waits, and shows each status once', async () => {
+  let revision = 'r1';
+  let refusals = 0;
+  await listen(
+    createServer((request, response) => {
+      if (request.url === '/v1/status')
+        return void response.end(JSON.stringify(statusOf(webFacts(true), LAYOUT, revision)));
+      refusals += 1;
+      if (refusals === 3) revision = 'r2';
+      const error = { code: 'too-many-watchers', message: 'others wait already' };
+      response.writeHead(429).end(JSON.stringify({ error }));
+    }),
+  );
+  const screen = listener();
+  const isOver = (): boolean => /"r2"/.test(screen.out.join(''));
+  const never = new Promise(() => {});
+  void watchStatus(socket, 'json', { ...screen, sleep: () => (isOver() ? never : pause(1)) });
+  await screen.said(/"r2"/);
+  const revisions = screen.out.map((text) => (JSON.parse(text) as StatusDocument).revision);
+  assert.deepEqual([revisions, screen.err], [['r1', 'r2'], []]);
 });
 
 test('wait says nothing of an agent that has no room for who waits, and ends when the volumes are there', async () => {
