@@ -237,6 +237,16 @@ test('after a restart nothing has failed to mount for a pod of which all volumes
   assert.equal(saidWith(node.publication(node.WEB, 'v')), 1);
 });
 
+test('an object that is refused is told once, however many pods lead to it', async () => {
+  const { store, start, said, frozen } = world();
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' }, data: { a: '%%%' } });
+  for (const name of ['web', 'db', 'job']) store.put(PODS, pod(name, { secret: { secretName: 'key' } }));
+  await start();
+  assert.deepEqual(frozen(), []);
+  assert.equal(said().length, 1, said().join('\n'));
+  assert.match(said().join(''), /base64/);
+});
+
 test('a volume that is denied may be gone, and that is said beside the right', async () => {
   const { clock, store, start, said } = world();
   store.denied.add(VOLUMES);
