@@ -38,7 +38,10 @@ export async function acceptDirectory(options: ManifestOptions, screen: Screen):
   );
 }
 
-/** Nobody in particular and not all: that says who could be meant, and is a failure, for nothing was done. */
+/**
+ * Nobody in particular and not all: that says who could be meant, and is a failure, for nothing was done. So are both at
+ * once: of those that were not named nobody may have thought.
+ */
 export async function forgetPods(
   pods: readonly string[],
   options: ManifestOptions & { readonly all: boolean },
@@ -48,6 +51,8 @@ export async function forgetPods(
     await listManifests(options, screen);
     return complain('say which pods to forget, or --all', screen);
   }
+  if (pods.length > 0 && options.all)
+    return complain('say pods by name or --all, not both; nobody was forgotten', screen);
   if (!pods.every((pod) => isNamed(pod, screen))) return false;
   return change({ forget: options.all ? 'all' : pods }, undefined, options, screen);
 }
