@@ -4,7 +4,7 @@ import { printable } from '../../mount/text/printable.ts';
 import { EXIT_CODES } from '../config/exit-code.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import type { PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
-import { findPod, fullName } from '../status/subject.ts';
+import { findPod, findWantedPod, fullName } from '../status/subject.ts';
 import type { Reason } from '../status/volume-status.ts';
 import { type ApiAnswer, changeAtAgent, getFromAgent } from './api-client.ts';
 import { complain, type Screen } from './show.ts';
@@ -159,7 +159,7 @@ function noAnswer(message: string): Obstacle {
 }
 
 function towardsReady(name: string, status: StatusDocument): Progress {
-  const found = findPod(name, status);
+  const found = findWantedPod(name, status);
   if (found.kind === 'ambiguous') return { kind: 'over', done: false, sentence: found.message };
   if (found.kind === 'unknown') return { kind: 'waiting', obstacles: [noAnswer(found.message)] };
   const { pod } = found;

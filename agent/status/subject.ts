@@ -25,10 +25,8 @@ export function findSubject(
   text: string,
   status: StatusDocument,
 ): { readonly kind: 'found'; readonly subject: Subject } | Missed {
-  const { prefix, name } = parse(text);
-  const pods = prefix === 'volume' ? [] : status.pods.filter((pod) => podNames(pod).includes(name));
   const subjects: readonly Subject[] = [
-    ...pods.map((pod) => ({ kind: 'pod' as const, pod })),
+    ...podsCalled(text, status).map((pod) => ({ kind: 'pod' as const, pod })),
     ...volumesCalled(text, status).map((volume) => ({ kind: 'volume' as const, volume })),
   ];
   const [subject] = subjects;
@@ -51,13 +49,27 @@ export function findVolume(
   );
 }
 
+type FoundPod = { readonly kind: 'found'; readonly pod: PodStatus } | Missed;
+
 /** The pod of that name, as in `findSubject`; a volume is never meant. */
-export function findPod(
-  text: string,
-  status: StatusDocument,
-): { readonly kind: 'found'; readonly pod: PodStatus } | Missed {
+export function findPod(text: string, status: StatusDocument): FoundPod {
+  return onePod(text, podsCalled(text, status), status);
+}
+
+/** The same, for what only a pod has that is wanted: not meant is one that another has succeeded under its name. */
+export function findWantedPod(text: string, status: StatusDocument): FoundPod {
+  const called = podsCalled(text, status);
+  const taken = new Set(called.filter(({ wanted }) => wanted).map(fullName));
+  const pods = called.filter((pod) => pod.wanted || !taken.has(fullName(pod)));
+  return onePod(text, pods, status);
+}
+
+function podsCalled(text: string, status: StatusDocument): readonly PodStatus[] {
   const { prefix, name } = parse(text);
-  const pods = prefix === 'volume' ? [] : status.pods.filter((pod) => podNames(pod).includes(name));
+  return prefix === 'volume' ? [] : status.pods.filter((pod) => podNames(pod).includes(name));
+}
+
+function onePod(text: string, pods: readonly PodStatus[], status: StatusDocument): FoundPod {
   const [pod] = pods;
   if (pod === undefined) return unknown(text, 'no pod', status);
   if (pods.length === 1) return { kind: 'found', pod };
