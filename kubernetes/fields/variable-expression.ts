@@ -1,6 +1,7 @@
 /** Text in which `$(NAME)` stands for a variable of a container, as Kubernetes reads `command`, `args` and `env`. */
 
-const REFERENCE = /\$\$|\$\(([^()]*)\)/g;
+/** A name ends with the first parenthesis that closes, whatever is in it. */
+const REFERENCE = /\$\$|\$\(([^)]*)\)/g;
 
 /** The variables that the text names. */
 export function namesInExpression(text: string): readonly string[] {
