@@ -4,6 +4,7 @@ import { compareText } from '../../mount/text/compare-text.ts';
 import { type Sliced, wholly } from '../../mount/process/slices.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { attachmentRemarks } from './attachment-remark.ts';
+import { groupRemarks } from './group-remark.ts';
 import { type ContentRevisions, createContentRevisions, type Revised } from './content-revision.ts';
 import type { Rejection, SourcePart, SourceReading, SourceReport, MassRemoval } from './objects-source.ts';
 import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
@@ -122,6 +123,7 @@ export function* assembleDesiredObjects(
   const { pods, byKind, rejected, unknownOrigins, frozenPods, shownPods } = gathered;
   for (const { object, field, message } of yield* attachmentRemarks(byKind))
     rejected.push({ origin: object.place, subject: identityOf(object), field, message });
+  rejected.push(...(yield* groupRemarks(byKind.PersistentVolume)));
   const secrets = yield* assembly.secrets.revise(byKind.Secret);
   const configMaps = yield* assembly.configMaps.revise(byKind.ConfigMap);
   for (const object of [...secrets.values(), ...configMaps.values()])

@@ -58,7 +58,8 @@ function unresolvedPlace(one: UnresolvedVolume, { reasons }: DocumentParts): Pod
 
 function supplementalGid(spec: VolumeSpec, { persistentVolumes }: StatusFacts): number | null {
   const name = persistentVolumeOf(spec);
-  return name === undefined ? null : (persistentVolumes.get(name)?.supplementalGid ?? null);
+  const gid = name === undefined ? undefined : persistentVolumes.get(name)?.supplementalGid;
+  return typeof gid === 'number' ? gid : null;
 }
 
 const NOTHING_RESOLVED = {

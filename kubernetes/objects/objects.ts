@@ -106,8 +106,8 @@ export interface PersistentVolume {
   readonly reachableFrom: readonly (readonly TopologyRule[])[] | undefined;
   /** spec.capacity.storage; undefined when it is not written. */
   readonly capacityBytes: Bytes | undefined;
-  /** Annotation `pv.beta.kubernetes.io/gid`: every pod that uses it gets this supplemental group. */
-  readonly supplementalGid: number | undefined;
+  /** Annotation `pv.beta.kubernetes.io/gid`: every pod that uses it gets this supplemental group; `none`: it is none. */
+  readonly supplementalGid: number | 'none' | undefined;
 }
 
 /** A volume of a CSI driver. `volumeHandle` has 1 to 2,048 bytes; secrets are references, resolved late. */

@@ -5,7 +5,7 @@ import { annotation, readMetadata } from './read-metadata.ts';
 import { driverOptionProblem, mountOptionProblem } from '../fields/mount-option.ts';
 import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from '../fields/object-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
-import { GROUP_ID, isGroupId } from './read-pod-security.ts';
+import { isGroupId } from './read-pod-security.ts';
 import { readNodeAffinity } from './read-node-affinity.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readHostPath } from '../fields/host-path.ts';
@@ -22,7 +22,7 @@ const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOncePod',
 ];
 const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
-const GID_ANNOTATION = 'pv.beta.kubernetes.io/gid';
+export const GID_ANNOTATION = 'pv.beta.kubernetes.io/gid';
 /** There was no `spec.mountOptions` then. */
 const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options';
 const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
@@ -72,9 +72,11 @@ function readSize(reader: FieldReader): Bytes | undefined {
   return bytes === '0' ? undefined : bytes;
 }
 
-function readGid(reader: FieldReader): number | undefined {
-  const text = reader.text((one) => /^[0-9]{1,10}$/.test(one) && isGroupId(Number(one)), GROUP_ID);
-  return text === undefined ? undefined : Number(text);
+/** As for the kubelet (getExtraSupplementalGid) what is no group costs nobody the volume. */
+function readGid(reader: FieldReader): PersistentVolume['supplementalGid'] {
+  const text = reader.text();
+  if (text === undefined) return undefined;
+  return /^[0-9]{1,10}$/.test(text) && isGroupId(Number(text)) ? Number(text) : 'none';
 }
 
 function readSource(spec: FieldReader): PersistentVolume['source'] {
