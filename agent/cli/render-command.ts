@@ -1,10 +1,12 @@
 /** `mooring render`: the pods of a manifest, with their volumes replaced by what Mooring mounted. */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { identify } from '../../kubernetes/objects/read-metadata.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/parse/manifest-limits.ts';
 import { parseManifest } from '../source/manifests/parse/manifest.ts';
 import { type RenderedPod, renderPod } from '../mounts/render-pod.ts';
+import { problemText } from '../../mount/text/problem-text.ts';
 import { askForMounts } from './mounts-command.ts';
 import { complain, complainOfAll, json, type Screen, type Shown } from './show.ts';
 
@@ -15,7 +17,7 @@ export async function renderFile(file: string, socket: string, screen: Screen): 
   const parsed = parseManifest(text.text, DEFAULT_MANIFEST_LIMITS);
   if (!parsed.ok) return complain(`${file}: ${parsed.failure.message}`, screen);
   const [refused] = parsed.value.flatMap(({ problems }) => problems);
-  if (refused !== undefined) return complain(`${file}: ${refused.field}: ${refused.message}`, screen);
+  if (refused !== undefined) return complain(`${file}: ${problemText(refused)}`, screen);
   const values = parsed.value.map(({ value }) => value).filter(isPod);
   if (values.length === 0) return complain(`${file}: there is no pod in it`, screen);
   const rendered: object[] = [];
@@ -45,7 +47,11 @@ function readManifest(file: string): Reading {
     const { fileBytesMax } = DEFAULT_MANIFEST_LIMITS;
     if (statSync(file).size > fileBytesMax)
       return { kind: 'unreadable', message: `it is longer than ${fileBytesMax} bytes` };
-    return { kind: 'text', text: readFileSync(file, 'utf8') };
+    const bytes = readFileSync(file);
+    // As the agent reads it: other bytes than were written would be another pod.
+    return isUtf8(bytes)
+      ? { kind: 'text', text: bytes.toString('utf8') }
+      : { kind: 'unreadable', message: 'it is not UTF-8 text' };
   } catch (error) {
     return { kind: 'unreadable', message: `cannot be read (${(error as NodeJS.ErrnoException).code})` };
   }
