@@ -70,31 +70,32 @@ export function showStatus(socket: string, output: OutputFormat, screen: Screen)
 /** Until the process is interrupted: the status again after every change; an agent that goes away is awaited. */
 export async function watchStatus(socket: string, output: OutputFormat, screen: Screen): Promise<never> {
   let revision: string | undefined;
+  /** Of the status that was shown last, and nothing was said since. */
+  let shown: string | undefined;
   let told: string | undefined;
   for (;;) {
     const waitMs = screen.rows() === undefined ? WAIT_MS : REDRAW_MS;
     const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
-    const path = `/v1/status${query}`;
-    const answer = await getFromAgent<StatusDocument>({
-      socket,
-      path,
-      timeoutMs: waitMs + TIMEOUT_MS,
-      kind: 'Status',
-    });
+    const asked = { socket, path: `/v1/status${query}`, kind: 'Status', timeoutMs: waitMs + TIMEOUT_MS };
+    const answer = await getFromAgent<StatusDocument>(asked);
+    revision = answer.kind === 'ok' ? answer.body.revision : undefined;
     if (answer.kind === 'ok') {
       // Without a screen to redraw, an answer that says nothing new is not worth a line.
-      const news = screen.rows() !== undefined || answer.body.revision !== revision;
-      revision = answer.body.revision;
+      const news = screen.rows() !== undefined || revision !== shown;
+      shown = revision;
       told = undefined;
       if (news) redraw(statusIn(output, answer.body, screen), screen);
-    } else {
-      revision = undefined;
+      continue;
+    }
+    // That an agent has no room for who waits says nothing of the status: it is asked for without waiting.
+    if (shown === undefined || answer.kind !== 'refused' || answer.code !== 'too-many-watchers') {
+      shown = undefined;
       // What is read by a program has documents in it, and nothing else.
       if (screen.rows() !== undefined) redraw(`${answer.message}\n`, screen);
       else if (answer.message !== told) complain(answer.message, screen);
       told = answer.message;
-      await screen.sleep(RETRY_MS);
     }
+    await screen.sleep(RETRY_MS);
   }
 }
 

@@ -106,7 +106,10 @@ test('a name in an expression ends with the first parenthesis that closes, whate
   const env = '{name: B, value: b}, {name: "A$(B", value: odd}, {name: "C(D", value: c}';
   assert.deepEqual(partsOf(env, 'x/$(A$(B)'), ['x/odd']);
   assert.deepEqual(partsOf(env, '$(C(D)/$(B'), ['c/$(B']);
-  assert.match(String(partsOf(env, 'x/$(E$(B)')), /^spec-invalid: .* names \$\(E\$\(B\), and its env has no such/);
+  assert.match(
+    String(partsOf(env, 'x/$(E$(B)')),
+    /^spec-invalid: .* names \$\(E\$\(B\), and its env has no such/,
+  );
   // Of a variable that is made of others what has no value stays as it is written.
   assert.deepEqual(partsOf('{name: B, value: b}, {name: F, value: "$(E$(B)"}', '$(F)'), ['$(E$(B)']);
 });
