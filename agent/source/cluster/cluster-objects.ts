@@ -63,6 +63,8 @@ interface Growing {
   readonly claims: Set<ObjectKey>;
   readonly endedClaims: Set<ObjectKey>;
   readonly seenClaims: SeenClaim[];
+  /** What was refused and told: many pods may lead to it. */
+  readonly refused: Set<ApiObjectEnvelope>;
 }
 
 class ObjectsOfCluster implements ClusterObjects {
@@ -90,6 +92,7 @@ class ObjectsOfCluster implements ClusterObjects {
       claims: new Set(),
       endedClaims: new Set(),
       seenClaims: [],
+      refused: new Set(),
     };
     const seenMs = new Map<string, number>();
     const shown = new Set<string>();
@@ -250,6 +253,8 @@ class ObjectsOfCluster implements ClusterObjects {
       growing.objects.set(identityOf(object), object);
       return object;
     }
+    if (growing.refused.has(envelope)) return undefined;
+    growing.refused.add(envelope);
     const subject = shape.kind === 'refused' ? shape.subject : undefined;
     const problems = shape.kind === 'refused' ? shape.problems : [{ field: '', message: shape.message }];
     for (const { field, message } of problems)
