@@ -119,6 +119,31 @@ test('only regular files named .yaml, .yml or .json and not beginning with a dot
   assert.match(wish.rejected[1]?.message ?? '', /symbolic link.*\.\.data/);
 });
 
+test('files that are not read for their names are told of, within a minute, and no longer when they are gone', async () => {
+  const { host, source, changes } = await bench({ 'web.yaml': podYaml('web') });
+  const told = () => source.current().rejected.map(({ origin, message }) => `${origin}: ${message}`);
+  for (const name of ['.hidden', 'backup.yaml~', '#edited.yaml#']) host.write(name, podYaml('none'));
+  host.write('pods', '', 'directory');
+  await host.advance(61_000);
+  assert.deepEqual(told(), []);
+  host.write('db.manifest', podYaml('db'));
+  host.write('app.YAML', '', 'symlink');
+  await host.advance(61_000);
+  const why = 'not read, for a manifest has a name that ends in .yaml, .yml or .json:';
+  assert.deepEqual(told(), [`/etc/manifests: ${why} app.YAML, db.manifest`]);
+  assert.deepEqual([source.current().unknownOrigins.size, podsOf(source.current())], [0, ['uid-web']]);
+  const before = changes();
+  await host.advance(61_000);
+  assert.equal(changes(), before);
+  host.remove('db.manifest');
+  host.write('db.yaml', podYaml('db'));
+  await host.hint();
+  assert.deepEqual(told(), [`/etc/manifests: ${why} app.YAML`]);
+  for (const name of ['b', 'c', 'd', 'e']) host.write(name, '');
+  await host.advance(61_000);
+  assert.deepEqual(told(), [`/etc/manifests: ${why} app.YAML, b, c and 2 more`]);
+});
+
 test('a new file counts at once', async () => {
   const { host, source, changes } = await bench();
   host.write('web.yaml', podYaml('web'));
