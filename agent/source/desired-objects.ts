@@ -92,30 +92,13 @@ export function* assembleDesiredObjects(
   readings: readonly NamedReading[],
   assembly: Assembly,
 ): Sliced<DesiredObjects> {
-  const gathered: Gathered = {
-    pods: new Map(),
-    byKind: {
-      Pod: new Map(),
-      PersistentVolume: new Map(),
-      PersistentVolumeClaim: new Map(),
-      StorageClass: new Map(),
-      CSIDriver: new Map(),
-      Node: new Map(),
-      VolumeAttachment: new Map(),
-      Secret: new Map(),
-      ConfigMap: new Map(),
-    },
-    rejected: [],
-    unknownOrigins: new Set(),
-    frozenPods: new Set(),
-    shownPods: new Set(),
-    unreadBeside: new Map(),
-    awaited: undefined,
-  };
+  const gathered = nothingGathered();
   let objects = 0;
   for (const reading of readings) {
     if (reading.doubt !== undefined)
       gathered.rejected.push({ origin: reading.name, message: reading.doubt.message });
+    const remark = reading.report?.remark;
+    if (remark !== undefined) gathered.rejected.push({ origin: reading.name, message: remark });
     objects = yield* addParts(gathered, reading.parts, objects, assembly.objectsMax);
   }
   // What they said last stays wanted as it is; only that they cannot be read has to be told.
@@ -147,6 +130,29 @@ export function* assembleDesiredObjects(
     shownPods,
     doubt: readings.find(({ doubt }) => doubt !== undefined)?.doubt,
     reports: readings.flatMap(({ report }) => report ?? []),
+  };
+}
+
+function nothingGathered(): Gathered {
+  return {
+    pods: new Map(),
+    byKind: {
+      Pod: new Map(),
+      PersistentVolume: new Map(),
+      PersistentVolumeClaim: new Map(),
+      StorageClass: new Map(),
+      CSIDriver: new Map(),
+      Node: new Map(),
+      VolumeAttachment: new Map(),
+      Secret: new Map(),
+      ConfigMap: new Map(),
+    },
+    rejected: [],
+    unknownOrigins: new Set(),
+    frozenPods: new Set(),
+    shownPods: new Set(),
+    unreadBeside: new Map(),
+    awaited: undefined,
   };
 }
 

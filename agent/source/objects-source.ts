@@ -61,6 +61,8 @@ export interface MassRemoval {
 export interface SourceReport {
   readonly massRemoval?: MassRemoval;
   readonly cluster?: ClusterReport;
+  /** Something of the source as a whole, in a sentence. */
+  readonly remark?: string;
 }
 
 /** All that one source says at one moment. */

@@ -13,11 +13,12 @@ import {
   missing,
   nextLookMs,
 } from './manifest-files.ts';
+import { isManifestName, passedOver, passedOverText } from './manifest-name.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './parse/manifest-limits.ts';
 import type { ManifestParser } from './parse/manifest-parser.ts';
 import { believeGone, isSameRemoval, massRemoval, stillLost } from './mass-removal.ts';
 import { createWatchedDirectory, type WatchedDirectory } from './watched-directory.ts';
-import type { MassRemoval, ObjectsSource, SourceReading } from '../objects-source.ts';
+import type { MassRemoval, ObjectsSource, SourceReading, SourceReport } from '../objects-source.ts';
 
 /** What a manifest source is made of; times in milliseconds. */
 export interface ManifestSourceParts {
@@ -52,7 +53,6 @@ const RESYNC_MS = 60_000;
 const SETTLE_MS = 300;
 /** After a listing that failed; doubled up to the resync. */
 const RETRY_MS = 1_000;
-const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
 
 /**
  * Guarantees: one listing at a time, and after every hint one that began later; a listing that fails changes nothing
@@ -79,6 +79,8 @@ class ListedManifests implements ManifestSource {
   #listedMs = Number.POSITIVE_INFINITY;
   #trouble: Failure | undefined;
   #leaving: MassRemoval | undefined;
+  /** Files that are not read for their names. */
+  #passedOver: readonly string[] = [];
   #isComplete = false;
   #retryMs = RETRY_MS;
   #state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
@@ -100,7 +102,7 @@ class ListedManifests implements ManifestSource {
       host,
       directory,
       trust: parts.trust,
-      concerns: (name) => MANIFEST_NAME.test(name),
+      concerns: isManifestName,
       onHint: () => this.#hint(),
       isInTrouble: () => this.#trouble !== undefined,
     });
@@ -163,8 +165,14 @@ class ListedManifests implements ManifestSource {
       complete: this.#isComplete,
       parts: [...this.#files.values()].map((one) => one.part),
       doubt: this.#trouble,
-      report: this.#leaving === undefined ? undefined : { massRemoval: this.#leaving },
+      report: this.#report(),
     };
+  }
+
+  #report(): SourceReport {
+    const remark = passedOverText(this.#passedOver);
+    const massRemoval = this.#leaving;
+    return { ...(massRemoval && { massRemoval }), ...(remark === undefined ? {} : { remark }) };
   }
 
   onChange(listener: () => void): Cancel {
@@ -191,7 +199,7 @@ class ListedManifests implements ManifestSource {
     const again = this.#hintedMeanwhile();
     this.#state = 'idle';
     if (listed.ok && isResync) this.#planResync();
-    this.#take(listed, beganMs);
+    this.#take(listed, beganMs, isResync);
     if (again) void this.#list();
   }
 
@@ -218,12 +226,14 @@ class ListedManifests implements ManifestSource {
     return { nowMs, beganMs, settleMs: this.#settleMs, readingSinceMs: this.#desk.readingSinceMs() };
   }
 
-  #take(listed: Result<readonly FileEntry[]>, beganMs: number): void {
+  #take(listed: Result<readonly FileEntry[]>, beganMs: number, isResync: boolean): void {
     const troubleBefore = this.#trouble;
+    const passedBefore = this.#passedOver;
     if (listed.ok) {
       const nowMs = this.#parts.host.nowMs();
       this.#listedMs = Math.min(this.#listedMs, nowMs);
-      const manifests = listed.value.filter(({ name }) => MANIFEST_NAME.test(name));
+      const manifests = listed.value.filter(({ name }) => isManifestName(name));
+      this.#passedOver = passedOver(listed.value, passedBefore, !isResync);
       const looks = this.#desk.look(manifests, nowMs);
       const gone = [...this.#files.keys()].filter((name) => !looks.has(name));
       if (this.#isAccepted) this.#acceptedMs = nowMs;
@@ -233,18 +243,19 @@ class ListedManifests implements ManifestSource {
     this.#trouble = listed.ok ? undefined : listed.failure;
     this.#retryMs = listed.ok ? RETRY_MS : Math.min(this.#retryMs * 2, this.#resyncMs);
     // What was listed is read in a moment, and then there is more to tell.
-    this.#told(this.#trouble?.message !== troubleBefore?.message, true);
+    const isTroubleNew = this.#trouble?.message !== troubleBefore?.message;
+    this.#told(isTroubleNew || this.#passedOver !== passedBefore, true);
   }
 
   /** After every change of the files: what is wanted now, and when to look again. */
-  #told(isTroubleNew = false, soonMore = false): void {
+  #told(isRemarkNew = false, soonMore = false): void {
     const leavingBefore = this.#leaving;
     this.#leaving = massRemoval(this.#files.values(), { settleMs: this.#settleMs });
     const retryMs = Math.min(this.#retryMs, this.#resyncMs);
     this.#planLook(this.#trouble === undefined ? nextLookMs(this.#files, this.#listing()) : retryMs);
     const wasComplete = this.#isComplete;
     this.#isComplete ||= this.#desk.readingSinceMs() > this.#listedMs;
-    const isNews = isTroubleNew || !isSameRemoval(leavingBefore, this.#leaving);
+    const isNews = isRemarkNew || !isSameRemoval(leavingBefore, this.#leaving);
     if (this.#isComplete !== wasComplete || isNews || differ(this.#toldFiles, this.#files, soonMore)) {
       this.#toldFiles = this.#files;
       for (const listener of this.#listeners) listener();
