@@ -78,3 +78,14 @@ One volume would be taken from pods that are wanted.
   const { text: json } = await shown({ kind: 'planned', document }, 'json');
   assert.deepEqual(JSON.parse(json), document);
 });
+
+test('of what is refused a person reads in which file it is, and which field', async () => {
+  const rejected = [
+    { origin: 'bad.yaml#2', subject: 'Pod default/bad', field: 'spec.volumes[0].name', message: 'is missing' },
+    { origin: 'torn.yaml', subject: null, field: null, message: 'it is not UTF-8 text' },
+  ];
+  const document = planOf({ sources: { ...planOf({}).sources, rejected } });
+  const { text } = await shown({ kind: 'planned', document });
+  assert.match(text, /^Pod default\/bad in bad\.yaml#2: spec\.volumes\[0\]\.name: is missing$/m);
+  assert.match(text, /^torn\.yaml: it is not UTF-8 text$/m);
+});
