@@ -2,6 +2,7 @@
 import { type Cell, type Column, type Look, renderTable, type Row } from '../../mount/text/table.ts';
 import type { PlanDocument, PlannedPlace, PlannedVolume, PlanReason } from '../plan/plan-document.ts';
 import type { PlannedAction } from '../plan/planned-action.ts';
+import { problemText } from '../../mount/text/problem-text.ts';
 import { paragraph } from './quarantine-text.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -82,7 +83,10 @@ function summary({
     counts.set(WORDS[action].text, (counts.get(WORDS[action].text) ?? 0) + 1);
   const told = [...counts].map(([word, count]) => `${word} ${count}`).join(', ');
   const lines = [`Node ${node}, ${root}: ${told === '' ? 'nothing is there, and nothing is wanted' : told}.`];
-  for (const { subject, origin, message } of sources.rejected) lines.push(`${subject ?? origin}: ${message}`);
+  for (const rejected of sources.rejected) {
+    const { subject, origin } = rejected;
+    lines.push(`${subject === null ? origin : `${subject} in ${origin}`}: ${problemText(rejected)}`);
+  }
   if (sources.cluster !== null && sources.cluster.message !== null)
     lines.push(`${sources.cluster.server}: ${sources.cluster.message}`);
   if (!whole)

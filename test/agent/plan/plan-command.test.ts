@@ -81,7 +81,12 @@ One volume would be taken from pods that are wanted.
 
 test('of what is refused a person reads in which file it is, and which field', async () => {
   const rejected = [
-    { origin: 'bad.yaml#2', subject: 'Pod default/bad', field: 'spec.volumes[0].name', message: 'is missing' },
+    {
+      origin: 'bad.yaml#2',
+      subject: 'Pod default/bad',
+      field: 'spec.volumes[0].name',
+      message: 'is missing',
+    },
     { origin: 'torn.yaml', subject: null, field: null, message: 'it is not UTF-8 text' },
   ];
   const document = planOf({ sources: { ...planOf({}).sources, rejected } });
