@@ -94,3 +94,17 @@ test('of what is refused a person reads in which file it is, and which field', a
   assert.match(text, /^Pod default\/bad in bad\.yaml#2: spec\.volumes\[0\]\.name: is missing$/m);
   assert.match(text, /^torn\.yaml: it is not UTF-8 text$/m);
 });
+
+test('a plan of which nothing but a stage, or a volume that cannot be resolved, is there is no plan of nothing', async () => {
+  const reason = { code: 'reference-missing', message: 'Secret default/key does not exist', blocker: null };
+  const unresolved = [{ pod, name: 'data', reason }];
+  const of = async (document: PlanDocument) => (await shown({ kind: 'planned', document })).text;
+  assert.match(await of(planOf({})), /^Node n, \/r: take over 1\.$/m);
+  assert.match(await of(planOf({ unresolved, volumes: [] })), /^Node n, \/r: wait 1\.$/m);
+  const staged = { ...volume, stage: 'take-down', unexplained: null, places: [place] } as const;
+  assert.match(await of(planOf({ volumes: [staged] })), /^Node n, \/r: take over 1, take down 1\.$/m);
+  assert.match(
+    await of(planOf({ volumes: [] })),
+    /^Node n, \/r: nothing is there, and nothing is wanted\.$/m,
+  );
+});
