@@ -46,16 +46,16 @@ function rowsOf(volume: PlannedVolume, look: Look): readonly Row[] {
   ]);
   const unexplained =
     volume.unexplained === null ? null : { code: 'not-attached', message: volume.unexplained, blocker: null };
-  // What it is staged from is news where no place tells what becomes of it.
-  const isTold = volume.places.some(({ action }) => action === volume.stage);
-  const stage: Row[] =
-    volume.stage === null || isTold
-      ? []
-      : [
-          [{ text: '(staged)', colour: 'dim' }, { text: volume.id }, driver, WORDS[volume.stage]],
-          ...below(volume.reason, look),
-        ];
+  const stage = ownStageOf(volume).flatMap((action): Row[] => [
+    [{ text: '(staged)', colour: 'dim' }, { text: volume.id }, driver, WORDS[action]],
+    ...below(volume.reason, look),
+  ]);
   return [...places, ...stage, ...below(unexplained, look)];
+}
+
+/** What becomes of its stage is news where no place tells it. */
+function ownStageOf({ stage, places }: PlannedVolume): readonly PlannedAction[] {
+  return stage === null || places.some(({ action }) => action === stage) ? [] : [stage];
 }
 
 function below(reason: PlanReason | null, { unicode }: Look): readonly Row[] {
@@ -71,6 +71,7 @@ function podText({ namespace, name, uid }: PlannedPlace['pod']): string {
 
 function summary({
   volumes,
+  unresolved,
   disturbed,
   whole,
   refusal,
@@ -79,8 +80,11 @@ function summary({
   root,
 }: PlanDocument): readonly string[] {
   const counts = new Map<string, number>();
-  for (const { action } of volumes.flatMap(({ places }) => places))
-    counts.set(WORDS[action].text, (counts.get(WORDS[action].text) ?? 0) + 1);
+  const actions = [
+    ...volumes.flatMap((one) => [...one.places.map(({ action }) => action), ...ownStageOf(one)]),
+    ...unresolved.map(() => 'wait' as const),
+  ];
+  for (const action of actions) counts.set(WORDS[action].text, (counts.get(WORDS[action].text) ?? 0) + 1);
   const told = [...counts].map(([word, count]) => `${word} ${count}`).join(', ');
   const lines = [`Node ${node}, ${root}: ${told === '' ? 'nothing is there, and nothing is wanted' : told}.`];
   for (const rejected of sources.rejected) {
