@@ -525,6 +525,25 @@ test('render asks for the pods of a file by their whole names, and prints all of
   assert.match(refused.err.at(-1) ?? '', /cannot be read \(ENOENT\)/);
 });
 
+test('what is wrong with other objects of a file keeps no pod of it from being rendered, as from its volumes', async () => {
+  const yaml = webYaml(
+    'containers: [{name: main, volumeMounts: [{name: t, mountPath: /t}]}]',
+    '[{name: t, emptyDir: {}}]',
+  );
+  const server = createServer((_, response) => void response.end(JSON.stringify(mountsIn([yaml]))));
+  await listen(server);
+  const file = join(folder, 'web.yaml');
+  const settings = (kind: string): string => `${kind}metadata: {name: c}\ndata: {a: &x b, c: *x}\n`;
+  writeFileSync(file, [yaml, settings('kind: ConfigMap\n')].join('---\n'));
+  const screen = listener();
+  assert.deepEqual([await renderFile(file, socket, screen), screen.err], [true, []]);
+  assert.equal((JSON.parse(screen.out.join('')) as { kind: string }).kind, 'Pod');
+  // Of one without a kind nobody knows that it is no pod.
+  writeFileSync(file, [yaml, settings('')].join('---\n'));
+  assert.equal(await renderFile(file, socket, screen), false);
+  assert.match(screen.err.join(''), /web\.yaml: data\.c: aliases/);
+});
+
 /** What a terminal would act on, and a line that could be ours. */
 const ESCAPES = '/x\\e]0;owned\\a\\e[2J\\nmooring: all is well';
 /** All but the line end. */
