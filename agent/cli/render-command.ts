@@ -16,7 +16,7 @@ export async function renderFile(file: string, socket: string, screen: Screen): 
   if (text.kind === 'unreadable') return complain(`${file}: ${text.message}`, screen);
   const parsed = parseManifest(text.text, DEFAULT_MANIFEST_LIMITS);
   if (!parsed.ok) return complain(`${file}: ${parsed.failure.message}`, screen);
-  const [refused] = parsed.value.flatMap(({ problems }) => problems);
+  const [refused] = parsed.value.flatMap(({ value, problems }) => (isOfOtherKind(value) ? [] : problems));
   if (refused !== undefined) return complain(`${file}: ${problemText(refused)}`, screen);
   const values = parsed.value.map(({ value }) => value).filter(isPod);
   if (values.length === 0) return complain(`${file}: there is no pod in it`, screen);
@@ -58,5 +58,15 @@ function readManifest(file: string): Reading {
 }
 
 function isPod(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'Pod';
+  return kindOf(value) === 'Pod';
+}
+
+/** It says so itself: whatever else is wrong with it, as for the agent each document answers for itself alone. */
+function isOfOtherKind(value: unknown): boolean {
+  const kind = kindOf(value);
+  return typeof kind === 'string' && kind !== 'Pod' && kind !== 'List';
+}
+
+function kindOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'kind' in value ? value.kind : undefined;
 }
