@@ -39,8 +39,8 @@ export async function acceptDirectory(options: ManifestOptions, screen: Screen):
 }
 
 /**
- * Nobody in particular and not all: that says who could be meant, and is a failure, for nothing was done. So are both at
- * once: of those that were not named nobody may have thought.
+ * Nobody in particular and not all: that says who could be meant, and is a failure, for nothing was done. Both at once
+ * are one, too: nobody may have thought of those that were not named.
  */
 export async function forgetPods(
   pods: readonly string[],

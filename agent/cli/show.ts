@@ -70,7 +70,7 @@ export function showStatus(socket: string, output: OutputFormat, screen: Screen)
 /** Until the process is interrupted: the status again after every change; an agent that goes away is awaited. */
 export async function watchStatus(socket: string, output: OutputFormat, screen: Screen): Promise<never> {
   let revision: string | undefined;
-  /** Of the status that was shown last, and nothing was said since. */
+  /** The revision that was shown last, with nothing said since. */
   let shown: string | undefined;
   let told: string | undefined;
   for (;;) {

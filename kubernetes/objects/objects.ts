@@ -106,7 +106,7 @@ export interface PersistentVolume {
   readonly reachableFrom: readonly (readonly TopologyRule[])[] | undefined;
   /** spec.capacity.storage; undefined when it is not written. */
   readonly capacityBytes: Bytes | undefined;
-  /** Annotation `pv.beta.kubernetes.io/gid`: every pod that uses it gets this supplemental group; `none`: it is none. */
+  /** Annotation `pv.beta.kubernetes.io/gid`: the supplemental group of each pod that uses it; `none`: it is none. */
   readonly supplementalGid: number | 'none' | undefined;
 }
 

@@ -538,7 +538,7 @@ test('what is wrong with other objects of a file keeps no pod of it from being r
   const screen = listener();
   assert.deepEqual([await renderFile(file, socket, screen), screen.err], [true, []]);
   assert.equal((JSON.parse(screen.out.join('')) as { kind: string }).kind, 'Pod');
-  // Of one without a kind nobody knows that it is no pod.
+  // An object without a kind may be a pod.
   writeFileSync(file, [yaml, settings('')].join('---\n'));
   assert.equal(await renderFile(file, socket, screen), false);
   assert.match(screen.err.join(''), /web\.yaml: data\.c: aliases/);
