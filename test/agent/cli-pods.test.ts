@@ -525,7 +525,7 @@ test('render asks for the pods of a file by their whole names, and prints all of
   assert.match(refused.err.at(-1) ?? '', /cannot be read \(ENOENT\)/);
 });
 
-test('what is wrong with other objects of a file keeps no pod of it from being rendered, as from its volumes', async () => {
+test('what is wrong with other objects of a file keeps no pod of it from being rendered', async () => {
   const yaml = webYaml(
     'containers: [{name: main, volumeMounts: [{name: t, mountPath: /t}]}]',
     '[{name: t, emptyDir: {}}]',

@@ -95,7 +95,7 @@ test('of what is refused a person reads in which file it is, and which field', a
   assert.match(text, /^torn\.yaml: it is not UTF-8 text$/m);
 });
 
-test('a plan of which nothing but a stage, or a volume that cannot be resolved, is there is no plan of nothing', async () => {
+test('a plan of nothing but a stage, or a volume that cannot be resolved, is no plan of nothing', async () => {
   const reason = { code: 'reference-missing', message: 'Secret default/key does not exist', blocker: null };
   const unresolved = [{ pod, name: 'data', reason }];
   const of = async (document: PlanDocument) => (await shown({ kind: 'planned', document })).text;

@@ -110,7 +110,7 @@ test('a name in an expression ends with the first parenthesis that closes, whate
     String(partsOf(env, 'x/$(E$(B)')),
     /^spec-invalid: .* names \$\(E\$\(B\), and its env has no such/,
   );
-  // Of a variable that is made of others what has no value stays as it is written.
+  // A variable that is made of others has what has no value as it is written.
   assert.deepEqual(partsOf('{name: B, value: b}, {name: F, value: "$(E$(B)"}', '$(F)'), ['$(E$(B)']);
 });
 
