@@ -153,6 +153,20 @@ test('an agent that hangs is ended by the watchdog, a healthy one is not', async
   await on.until('mooring status', /1 of 1 pods ready/);
 });
 
+test('an agent whose configuration turns the watchdog off is not ended by it', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  configure(on, `WatchdogSec=${WATCHDOG_SECONDS}`);
+  on.run("printf 'watchdog: false\\n' > /etc/mooring/config.yaml; systemctl restart mooring");
+  assert.equal(show(on, 'ActiveState'), 'active');
+  const waits = show(on, 'WatchdogUSec');
+  on.run('rm /etc/mooring/config.yaml');
+  configure(on, '');
+  on.run('systemctl restart mooring');
+  assert.equal(waits, '0', 'nobody tells it anything, so it would end the agent');
+  assert.equal(show(on, 'WatchdogUSec'), '30s');
+});
+
 test('systemd need not kill an agent that stops with every helper hung, and nothing is unmounted', async (t) => {
   const on = node(t);
   if (on === undefined) return;
