@@ -142,7 +142,7 @@ export const SETTINGS: readonly Setting[] = [
     'files, journal',
     'how records lie on the disk: a file for each volume, or one journal for all (docs/OPERATING.md)',
   ),
-  row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks"),
+  row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks; false: turn it off"),
 ];
 
 function row(key: string, byDefault: string, range: string, meaning: string, flag?: string): Setting {

@@ -190,7 +190,7 @@ async function serve(
   const notifier = createNotifier({
     host,
     log,
-    watchdogMs: config.watchdog ? launch.watchdogMs : undefined,
+    watchdogMs: config.watchdog ? launch.watchdogMs : 'off',
     turned: createTurnCheck(agent.view().reconciler),
   });
   await notifier.ready(statusLine(agent.view()));

@@ -13,8 +13,8 @@ export interface AnsweringHost extends Pick<Host, 'notify' | 'timer'> {
 export interface NotifierParts {
   readonly host: AnsweringHost;
   readonly log: Log;
-  /** WATCHDOG_USEC in milliseconds; undefined when nobody watches. */
-  readonly watchdogMs: number | undefined;
+  /** WATCHDOG_USEC in milliseconds; undefined when nobody watches; `off`: whoever does is told not to. */
+  readonly watchdogMs: number | 'off' | undefined;
   /** Has the reconciler turned since it was asked last? Asked once per ping. */
   readonly turned: () => boolean;
 }
@@ -38,7 +38,7 @@ const STATUS_BYTES_MAX = 256;
  * volumes keeps no ping: the next agent would meet it again.
  */
 export function createNotifier(parts: NotifierParts): Notifier {
-  const { host, log } = parts;
+  const { host, log, watchdogMs } = parts;
   let line: string | undefined;
   /** Undefined until a ready has arrived. */
   let told: string | undefined;
@@ -64,7 +64,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
     isTelling = true;
     while (line !== told && !stopped) {
       const next = line;
-      if (await send(told === undefined ? `READY=1\nSTATUS=${next}` : `STATUS=${next}`)) {
+      if (await send(`${told === undefined ? firstWord(watchdogMs) : ''}STATUS=${next}`)) {
         told = next;
       } else if (!stopped) {
         cancelRetry = host.timer(RETRY_MS, () => {
@@ -77,10 +77,10 @@ export function createNotifier(parts: NotifierParts): Notifier {
     isTelling = false;
   }
 
-  function schedule(watchdogMs: number): void {
-    cancelPing = host.timer(Math.floor(watchdogMs / PINGS_PER_PERIOD), () => {
+  function schedule(periodMs: number): void {
+    cancelPing = host.timer(Math.floor(periodMs / PINGS_PER_PERIOD), () => {
       void ping().then(() => {
-        if (!stopped) schedule(watchdogMs);
+        if (!stopped) schedule(periodMs);
       });
     });
   }
@@ -98,7 +98,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
     async ready(status) {
       line = oneLine(status);
       await tell();
-      if (parts.watchdogMs !== undefined && !stopped) schedule(parts.watchdogMs);
+      if (typeof watchdogMs === 'number' && !stopped) schedule(watchdogMs);
     },
     status(text) {
       assert(line !== undefined, 'ready is told first');
@@ -112,6 +112,11 @@ export function createNotifier(parts: NotifierParts): Notifier {
       await send('STOPPING=1\nSTATUS=stopping; volumes stay mounted');
     },
   };
+}
+
+/** Systemd that is not told would wait for a ping that never comes, and end who works. */
+function firstWord(watchdogMs: NotifierParts['watchdogMs']): string {
+  return watchdogMs === 'off' ? 'READY=1\nWATCHDOG_USEC=0\n' : 'READY=1\n';
 }
 
 /** A line end in a status would begin another assignment. */

@@ -78,6 +78,18 @@ test('nobody who does not watch is pinged', async () => {
   assert.equal(timers(), 0);
 });
 
+test('one that is not to be watched says so with the first word that arrives, and pings nobody', async () => {
+  const { notifier, told, timers, fire, world } = stage({ watchdogMs: 'off' });
+  world.notifies = false;
+  await notifier.ready('up');
+  world.notifies = true;
+  await fire();
+  notifier.status('well');
+  const ready = 'READY=1\nWATCHDOG_USEC=0\nSTATUS=up';
+  assert.deepEqual(told, [ready, ready, 'STATUS=well']);
+  assert.equal(timers(), 0);
+});
+
 test('no ping while the reconciler does not turn or no broker answers; again when both do', async () => {
   const { notifier, told, logged, fire, world } = stage();
   await notifier.ready('up');
