@@ -9,6 +9,8 @@ export interface KubeletProcess {
   readonly options: readonly string[];
   /** It has our mount namespace: its paths are ours. */
   readonly sharesMounts: boolean;
+  /** Its root is ours, or above or below it, by whatever links and binds. */
+  readonly sharesRoot: boolean;
   /** It has our host name, which is the name of its Node unless it was told another. */
   readonly sharesHostname: boolean;
 }
@@ -26,10 +28,11 @@ export function kubeletInTheWay(
   processes: readonly KubeletProcess[],
   { root, nodeName, hostname }: OurPlace,
 ): Failure | undefined {
-  for (const { pid, options, sharesMounts, sharesHostname } of processes) {
-    const theirs = cleanPath(optionOf(options, 'root-dir') ?? KUBELET_ROOT);
+  for (const { pid, options, sharesMounts, sharesRoot, sharesHostname } of processes) {
+    const theirs = kubeletRoot(options);
     const isSame =
-      theirs !== undefined && (theirs === root || isBelow(root, theirs) || isBelow(theirs, root));
+      sharesRoot ||
+      (theirs !== undefined && (theirs === root || isBelow(root, theirs) || isBelow(theirs, root)));
     if (sharesMounts && isSame) return inTheWay(pid, `a kubelet runs with the root ${theirs}`);
     const name = optionOf(options, 'hostname-override') ?? (sharesHostname ? hostname : undefined);
     if (nodeName !== undefined && name?.toLowerCase() === nodeName)
@@ -42,8 +45,17 @@ export function kubeletInTheWay(
 }
 
 /** As the kubelet has it (Go, filepath.Clean): `/var/lib/kubelet/` is `/var/lib/kubelet`. A service starts in `/`. */
-function cleanPath(text: string): AbsolutePath | undefined {
-  return parseAbsolutePath(posix.resolve('/', text));
+export function kubeletRoot(options: readonly string[]): AbsolutePath | undefined {
+  return parseAbsolutePath(posix.resolve('/', optionOf(options, 'root-dir') ?? KUBELET_ROOT));
+}
+
+/**
+ * By `/proc/<pid>/status`: root runs it, or who runs this agent, and nobody else has begun it, as anybody may begin a
+ * program that is set-uid. Of any other a name proves nothing: it would keep the agent from starting.
+ */
+export function isTrusted(status: string, ownUid: number): boolean {
+  const ids = /^Uid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/).map(Number) ?? [];
+  return ids.length > 0 && ids.every((id) => id === 0 || id === ownUid);
 }
 
 /** `--name value` or `--name=value`, and for the kubelet `_` is `-` in a name; the last one counts. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kubeletInTheWay, type KubeletProcess } from '../../../agent/process/kubelet-process.ts';
+import { isTrusted, kubeletInTheWay, type KubeletProcess } from '../../../agent/process/kubelet-process.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
 
 const root = '/var/lib/kubelet' as AbsolutePath;
 const ours = { root, nodeName: undefined, hostname: 'worker' };
 const kubelet = (...options: readonly string[]): KubeletProcess => ({
-  ...{ pid: '17', options, sharesMounts: true, sharesHostname: true },
+  ...{ pid: '17', options, sharesMounts: true, sharesRoot: false, sharesHostname: true },
 });
 
 test('a kubelet with our root is in the way, however it was told its root', () => {
@@ -47,4 +47,14 @@ test('in a cluster one for the same Node is, whatever its root: both would write
   assert.match(kubeletInTheWay([named], { ...node, nodeName: 'other' })?.message ?? '', /for Node other/);
   const contained = { ...kubelet(), sharesMounts: false, sharesHostname: false };
   assert.equal(kubeletInTheWay([contained], node), undefined);
+});
+
+test('who has begun it and whom it works for is root, or who runs the agent', () => {
+  const status = (...ids: readonly number[]): string => `Name:\tkubelet\nUid:\t${ids.join('\t')}\nGid:\t0\t0`;
+  assert.equal(isTrusted(status(0, 0, 0, 0), 0), true);
+  assert.equal(isTrusted(status(1_000, 1_000, 1_000, 1_000), 1_000), true);
+  assert.equal(isTrusted(status(1_000, 1_000, 1_000, 1_000), 0), false);
+  // As of su(1) that a user has called by a link of that name.
+  assert.equal(isTrusted(status(1_000, 0, 0, 0), 0), false);
+  assert.equal(isTrusted('Name:\tUid:\t0\n', 0), false);
 });
