@@ -153,6 +153,16 @@ test('what a unit cannot say is said, and no line is printed', () => {
     return told.kind === 'impossible' ? told.problems : assert.fail(told.words.join('\n'));
   };
   assert.match(impossible({ mounts: [mount('/a\nExecStart=/bin/x', '/b')] }).join(), /line break/);
+  // It leaves out such a line with a word in the journal, and starts what writes to the disk of the node then.
+  for (const path of ['/data/../b', '/data/..'])
+    assert.match(
+      impossible({ mounts: [mount('/a', path)] }).join(),
+      /^\/data\/\S+: a unit takes no path with/,
+    );
+  assert.match(impossible({ devices: [place('/dev/a', '/dev/../b')] }).join(), /a unit takes no path with/);
+  assert.deepEqual(wordsOf(systemdBinds({ ...BARE, mounts: [mount('/a', '/..data/b..')] })), [
+    'BindPaths=/a:/..data/b..',
+  ]);
   assert.match(
     impossible({ mounts: [mount('/a', '/b', { propagation: 'Bidirectional' })] }).join(),
     /no word/,
