@@ -34,6 +34,8 @@ function bindLine({ hostPath, containerPath, readOnly }: PlaceInContainer, probl
     // A line ends there whatever stands around it, and no escape is read in a path.
     if (/[\n\r]/.test(path))
       problems.push(`${JSON.stringify(path)}: a unit cannot say a path with a line break`);
+    // Systemd ignores such a line, with a word in the journal, and what it starts would write beside the volume.
+    if (/(?:^|\/)\.\.(?:\/|$)/.test(path)) problems.push(`${path}: a unit takes no path with ".."`);
     return unitPath(path);
   });
   return `${readOnly ? 'BindReadOnlyPaths' : 'BindPaths'}=${source}:${destination}`;
