@@ -118,6 +118,12 @@ test('every key of the file is read', () => {
   });
 });
 
+test('the name of a node is in lower case, as a kubelet makes it, wherever it is written', () => {
+  assert.equal(read({ node_name: 'Worker-2.Example' }).nodeName, 'worker-2.example');
+  // As of %H in systemd/mooring.service.d/cluster.conf.
+  assert.equal(read({}, { nodeName: 'Worker-2' }).nodeName, 'worker-2');
+});
+
 test('a flag wins over the file, and is named when it is wrong', () => {
   const file = { root: '/a', log: { format: 'json', level: 'warn' } };
   const config = read(file, { root: '/b', logFormat: 'human', allowPrivateMountNamespace: true });
