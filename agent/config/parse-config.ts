@@ -79,8 +79,8 @@ function list<T extends v.GenericSchema>(item: T) {
 
 const LIST_ENTRIES_MAX = 256;
 const MAPPING = 'must be a mapping (key: value)';
-/** DNS-1123 subdomain, as Kubernetes wants of a Node's name. */
-const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+/** DNS-1123 subdomain, as Kubernetes wants of a Node's name, and not yet in lower case. */
+const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/i;
 
 /** Unknown keys are errors, all of them: `strictObject` would report only the first. */
 function section<T extends v.ObjectEntries>(entries: T) {
@@ -124,8 +124,9 @@ function fileSchema(hostName: string) {
     socket: v.nullish(socketPath(), DEFAULT_SOCKET),
     manifests: v.nullish(absolutePath(), DEFAULT_MANIFESTS),
     node_name: v.nullish(
-      v.pipe(v.string(NODE_NAME_MESSAGE), v.regex(NODE_NAME, NODE_NAME_MESSAGE)),
-      hostName.toLowerCase(),
+      // As the kubelet makes it of its --hostname-override, and of the host name.
+      v.pipe(v.string(NODE_NAME_MESSAGE), v.regex(NODE_NAME, NODE_NAME_MESSAGE), v.toLowerCase()),
+      hostName,
     ),
     static_drivers: list(STATIC_DRIVER),
     drivers: v.nullish(v.pipe(v.custom<Record<string, unknown>>(isMapping, MAPPING), drivers), {}),
