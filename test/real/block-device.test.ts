@@ -194,7 +194,7 @@ test('k/k#34437: what holds the device, ended by somebody else, is found and mad
       // It goes when the last one closes it who looked at it meanwhile; a living agent may hold it again by then.
       if (times === 2) await until('the hold to be gone', () => loopDevicesBelow(node.root).length === 0);
       if (times === 2) await node.startAgent();
-      // Twice, where the hold that is going was found: it goes with the last one who has it open, maybe somebody's look.
+      // Twice, where the hold that is going was found: it goes with the last one who has it open, maybe a look.
       await node.until('the driver to say which device it is', () => asked().length > askedBefore);
       await node.untilMounted(1);
       await until('only one to hold it', () => loopDevicesBelow(node.root).length === 1);
