@@ -20,13 +20,14 @@ export function passedOver(
   told: readonly string[],
   onlyTold: boolean,
 ): readonly string[] {
+  const before = new Set(told);
   const names = entries
     .filter(({ name, facts: { kind } }) => {
       const isFile = kind === 'file' || kind === 'symlink';
       return isFile && !isManifestName(name) && !NOBODYS_NAME.test(name);
     })
     .map(({ name }) => name)
-    .filter((name) => !onlyTold || told.includes(name))
+    .filter((name) => !onlyTold || before.has(name))
     .sort(compareText);
   return names.length === told.length && names.every((name, index) => name === told[index]) ? told : names;
 }
