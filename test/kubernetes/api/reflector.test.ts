@@ -247,8 +247,10 @@ test('a list that takes longer than whoever asks again waits comes to its end, a
   assert.deepEqual([most, lists(store) - before, watches(store)], [1, 3, 2]);
 });
 
-test('a backup that was restored is noticed, though the watch is taken and silent', async () => {
-  const { clock, store, transport, reflector, names } = world();
+/** Two pods were followed; the backup that was restored while nobody listened has the first alone. */
+async function restoredWorld() {
+  const made = world();
+  const { clock, store, transport, reflector } = made;
   store.put(PODS, pod('a'));
   store.put(PODS, pod('b'));
   reflector.start();
@@ -257,6 +259,11 @@ test('a backup that was restored is noticed, though the watch is taken and silen
   store.restore(50, (name) => name === 'a');
   await clock.go(1_000);
   transport.cut(false);
+  return made;
+}
+
+test('a backup that was restored is noticed, though the watch is taken and silent', async () => {
+  const { clock, store, reflector, names } = await restoredWorld();
   await clock.go(30_000);
   store.put(PODS, pod('c'));
   await clock.go(130_000);
@@ -271,15 +278,7 @@ test('a backup that was restored is noticed, though the watch is taken and silen
 });
 
 test('a backup that was restored is noticed, though each watch is cut before it is silent for long', async () => {
-  const { clock, store, transport, reflector, names } = world();
-  store.put(PODS, pod('a'));
-  store.put(PODS, pod('b'));
-  reflector.start();
-  await clock.settle();
-  transport.cut(true);
-  store.restore(50, (name) => name === 'a');
-  await clock.go(1_000);
-  transport.cut(false);
+  const { clock, store, transport, reflector, names } = await restoredWorld();
   store.put(PODS, pod('c'));
   // By the example of kubeadm's guide: `timeout client 20s`. No bookmark comes as soon as that.
   for (let turn = 0; turn < 20; turn += 1) {

@@ -5,15 +5,13 @@ import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import type { MountEntry } from '../../../mount/mount-table.ts';
-import { createMounter } from '../../../mount/mounter.ts';
 import { isOnDevice } from '../../../plugins/device/mounted-device.ts';
 import { refuseStagedDevice } from '../../../plugins/device/shared-device.ts';
-import { DeviceStage } from '../../../plugins/local/device-stage.ts';
-import { realHost, scratchDirectory } from '../../mount/scratch.ts';
+import { scratchDirectory } from '../../mount/scratch.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { value } from '../../value.ts';
-import { callOf } from '../local-world.ts';
-import { diskHost, localVolume } from './local-world.ts';
+import { diskHost } from './local-world.ts';
+import { stageWorld } from './stage-world.ts';
 
 const DISK_BYTES = 128 * 1024 * 1024;
 const skip = inPrivateNamespace();
@@ -43,20 +41,10 @@ function addDisk(t: TestContext, scratch: AbsolutePath, name: string): AbsoluteP
 
 async function world(t: TestContext) {
   const scratch = scratchDirectory(t);
-  const root = below(scratch, 'root');
-  const target = below(root, 'mounts', 'data');
-  mkdirSync(target, { recursive: true });
   const [one, other] = [addDisk(t, scratch, 'one'), addDisk(t, scratch, 'other')];
-  const host = await realHost(t);
-  const stage = new DeviceStage({ host, layout: { root }, mounter: createMounter(host, root) });
-  const volume = {
-    title: 'the disk',
-    fsType: '',
-    mountOptions: [],
-    target,
-    intent: below(root, 'formats', 'data'),
-  };
-  return { host, root, stage, volume, one, other, call: callOf(localVolume()) };
+  const made = await stageWorld(t, scratch);
+  mkdirSync(made.volume.target, { recursive: true });
+  return { ...made, one, other };
 }
 
 test('the btrfs of another disk under the mount of the volume is told, and not taken for it', {

@@ -18,14 +18,11 @@ import {
 } from 'node:fs';
 import { test } from 'node:test';
 import { type AbsolutePath, below, parseAbsolutePath } from '../../../mount/host.ts';
-import { createMounter } from '../../../mount/mounter.ts';
-import { DeviceStage } from '../../../plugins/local/device-stage.ts';
-import { realHost, scratchDirectory } from '../../mount/scratch.ts';
+import { scratchDirectory } from '../../mount/scratch.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { value } from '../../value.ts';
-import { callOf } from '../local-world.ts';
 import { hostileImage, type Image, putImage } from '../loopfile/device/hostile-images.ts';
-import { localVolume } from './local-world.ts';
+import { stageWorld } from './stage-world.ts';
 
 const COUNT = Number(process.env['HOSTILE_IMAGES'] ?? '200');
 const MEBIBYTE = 1024 * 1024;
@@ -46,19 +43,13 @@ test(`INV-9: ${COUNT} disks that hold something are not formatted, and nothing i
   skip,
 }, async (t) => {
   const scratch = scratchDirectory(t);
-  const [file, root] = [below(scratch, 'disk'), below(scratch, 'root')];
-  mkdirSync(root);
+  const file = below(scratch, 'disk');
   writeFileSync(file, '');
   putImage(file, { what: 'nothing', parts: [] }, SIZE_BYTES);
   const device = losetup(file);
   t.after(() => execFileSync('losetup', ['--detach', device]));
-  const host = await realHost(t);
-  const stage = new DeviceStage({ host, layout: { root }, mounter: createMounter(host, root) });
-  const call = callOf(localVolume());
-  const volume = (fsType: string) => {
-    const [target, intent] = [below(root, 'mounts', 'data'), below(root, 'formats', 'data')];
-    return { title: 'the disk', fsType, mountOptions: [], target, intent };
-  };
+  const { stage, volume: ofAnyType, call } = await stageWorld(t, scratch);
+  const volume = (fsType: string) => ({ ...ofAnyType, fsType });
   const refusals = new Map<string, number>();
   for (let index = 0; index < COUNT; index += 1) {
     const image = hostileImage(index, SIZE_BYTES);
@@ -90,18 +81,15 @@ test('INV-9: a disk that another machine has formatted is not taken for what was
   skip,
 }, async (t) => {
   const scratch = scratchDirectory(t);
-  const [file, root, there] = [below(scratch, 'disk'), below(scratch, 'root'), below(scratch, 'there')];
-  for (const directory of [root, there]) mkdirSync(directory);
+  const [file, there] = [below(scratch, 'disk'), below(scratch, 'there')];
+  mkdirSync(there);
   writeFileSync(file, '');
   truncateSync(file, 4 * SIZE_BYTES);
   const device = losetup(file);
   t.after(() => execFileSync('losetup', ['--detach', device]));
   const opened = openSync(device, 'r');
   t.after(() => closeSync(opened));
-  const host = await realHost(t);
-  const stage = new DeviceStage({ host, layout: { root }, mounter: createMounter(host, root) });
-  const target = below(root, 'mounts', 'data');
-  const volume = { title: 'the disk', fsType: '', mountOptions: [], target, intent: below(root, 'intent') };
+  const { stage, volume, call } = await stageWorld(t, scratch);
   assert.ok(readFileSync(device).every((byte) => byte === 0));
   const theirs = losetup(file);
   execFileSync('mkfs.ext4', ['-q', theirs]);
@@ -109,12 +97,12 @@ test('INV-9: a disk that another machine has formatted is not taken for what was
   writeFileSync(below(there, 'theirs'), 'of the other machine');
   execFileSync('umount', [there]);
   execFileSync('losetup', ['--detach', theirs]);
-  const refused = await stage.stage(volume, device, callOf(localVolume()));
+  const refused = await stage.stage(volume, device, call);
   assert.equal(!refused.ok && refused.failure.code, 'device-content');
   assert.ok(!existsSync(volume.intent), 'no intent to format');
-  value(await stage.stage(volume, device, callOf(localVolume())));
-  assert.equal(readFileSync(below(target, 'theirs'), 'utf8'), 'of the other machine');
-  value(await stage.unstage(target));
+  value(await stage.stage(volume, device, call));
+  assert.equal(readFileSync(below(volume.target, 'theirs'), 'utf8'), 'of the other machine');
+  value(await stage.unstage(volume.target));
 });
 
 /** Another one than it may seem to be: what is wanted and there already is mounted. */

@@ -1,15 +1,12 @@
 /** A disk without a size, as one whose target or medium is not ready: nothing is known of what it holds. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { below, parseAbsolutePath } from '../../../mount/host.ts';
-import { createMounter } from '../../../mount/mounter.ts';
-import { DeviceStage } from '../../../plugins/local/device-stage.ts';
-import { realHost, scratchDirectory } from '../../mount/scratch.ts';
+import { scratchDirectory } from '../../mount/scratch.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
-import { callOf } from '../local-world.ts';
-import { localVolume } from './local-world.ts';
+import { stageWorld } from './stage-world.ts';
 
 const LUKS = Buffer.concat([
   Buffer.from('LUKS\xba\xbe', 'latin1'),
@@ -22,22 +19,18 @@ test('INV-9: a disk of no size is not taken for a blank one, and nobody is told 
   skip,
 }, async (t) => {
   const scratch = scratchDirectory(t);
-  const [file, root] = [below(scratch, 'disk'), below(scratch, 'root')];
-  mkdirSync(root);
+  const file = below(scratch, 'disk');
   writeFileSync(file, '');
   const made = execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
   t.after(() => execFileSync('losetup', ['--detach', made]));
   const device = parseAbsolutePath(made) ?? assert.fail(made);
-  const host = await realHost(t);
-  const stage = new DeviceStage({ host, layout: { root }, mounter: createMounter(host, root) });
-  const [target, intent] = [below(root, 'mounts', 'data'), below(root, 'formats', 'data')];
-  const volume = { title: 'the disk', fsType: '', mountOptions: [], target, intent };
-  const empty = await stage.stage(volume, device, callOf(localVolume()));
+  const { stage, volume, call } = await stageWorld(t, scratch);
+  const empty = await stage.stage(volume, device, call);
   assert.deepEqual(!empty.ok && [empty.failure.code, empty.failure.effect], ['input-output', 'none']);
   assert.match(empty.ok ? 'ok' : empty.failure.message, /has no bytes/);
-  assert.ok(!existsSync(intent), 'no intent to format');
+  assert.ok(!existsSync(volume.intent), 'no intent to format');
   writeFileSync(file, LUKS);
   execFileSync('losetup', ['--set-capacity', device]);
-  const full = await stage.stage(volume, device, callOf(localVolume()));
+  const full = await stage.stage(volume, device, call);
   assert.match(full.ok ? 'ok' : full.failure.message, /holds crypto_LUKS$/);
 });

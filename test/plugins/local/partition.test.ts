@@ -1,17 +1,14 @@
 /** A partition as the disk of a local volume: blkid(8) says of it that it is one, also when nothing is on it. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { type AbsolutePath, below, parseAbsolutePath } from '../../../mount/host.ts';
-import { createMounter } from '../../../mount/mounter.ts';
-import { DeviceStage } from '../../../plugins/local/device-stage.ts';
-import { realHost, scratchDirectory } from '../../mount/scratch.ts';
+import { scratchDirectory } from '../../mount/scratch.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { until } from '../../until.ts';
 import { value } from '../../value.ts';
-import { callOf } from '../local-world.ts';
-import { localVolume } from './local-world.ts';
+import { stageWorld } from './stage-world.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const SECTOR_BYTES = 512;
@@ -48,14 +45,8 @@ function writeAt(path: string, at: number, bytes: Uint8Array): void {
 
 async function world(t: TestContext) {
   const scratch = scratchDirectory(t);
-  const [file, root] = [below(scratch, 'disk'), below(scratch, 'root')];
-  mkdirSync(root);
-  const partition = await partitionOn(t, file);
-  const host = await realHost(t);
-  const stage = new DeviceStage({ host, layout: { root }, mounter: createMounter(host, root) });
-  const [target, intent] = [below(root, 'mounts', 'data'), below(root, 'formats', 'data')];
-  const volume = { title: 'the partition', fsType: '', mountOptions: [], target, intent };
-  return { stage, volume, partition, call: callOf(localVolume()) };
+  const partition = await partitionOn(t, below(scratch, 'disk'));
+  return { ...(await stageWorld(t, scratch)), partition };
 }
 
 test('a blank partition is formatted as a blank disk is, and is there again afterwards', {
