@@ -6,13 +6,9 @@ export interface AgentLog {
   readonly line: (text: string) => void;
   /**
    * When each of the subjects was told with this event; those told since `forget` count as well. Rejects when nothing
-   * at all was told for `patienceMs`.
+   * at all was told for five minutes.
    */
-  until(
-    event: LogEvent,
-    subjects: readonly string[],
-    patienceMs?: number,
-  ): Promise<ReadonlyMap<string, number>>;
+  until(event: LogEvent, subjects: readonly string[]): Promise<ReadonlyMap<string, number>>;
   forget(): void;
   /** Failures that the agent told, as it told them; it goes on, but what is measured is slower for them. */
   failures(): readonly string[];
@@ -30,7 +26,7 @@ interface Line {
 }
 
 const LAST_LINES = 8;
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 300_000;
 
 export function createAgentLog(interrupted: AbortSignal): AgentLog {
   const told = new Map<string, number>();
@@ -58,7 +54,7 @@ export function createAgentLog(interrupted: AbortSignal): AgentLog {
       if (!told.has(key)) told.set(key, atMs);
       arrived(key);
     },
-    until(event, subjects, patienceMs = PATIENCE_MS) {
+    until(event, subjects) {
       const keyOf = (subject: string): string => `${event} ${subject}`;
       const missing = new Set(subjects.map(keyOf).filter((key) => !told.has(key)));
       return new Promise((resolve, reject) => {
@@ -75,8 +71,8 @@ export function createAgentLog(interrupted: AbortSignal): AgentLog {
         const timer = setTimeout(() => {
           const [first] = missing;
           const missed = `${missing.size} of ${subjects.length} are missing: ${first}`;
-          reject(new Error(`nothing happened for ${patienceMs / 1_000} s and ${missed}`));
-        }, patienceMs);
+          reject(new Error(`nothing happened for ${PATIENCE_MS / 1_000} s and ${missed}`));
+        }, PATIENCE_MS);
         if (interrupted.aborted) return interrupt();
         interrupted.addEventListener('abort', interrupt);
         arrived = (key) => {

@@ -7,7 +7,6 @@ import { NOOP, type World } from './world.ts';
 const STEPS = [10, 30, 100, 300, 1_000] as const;
 const SHORT_STEPS = [10, 100] as const;
 const PODS_PER_FILE = 50;
-const PATIENCE_MS = 120_000;
 /** What runs for the first time is slower than what was compiled. */
 const WARM_UP_PODS = 30;
 
@@ -62,15 +61,12 @@ async function upAndDown(world: World, name: string, count: number): Promise<Gro
   });
   const up = await timed(world, async () => {
     for (const show of shows) show();
-    return [await log.until('volume published', publications, PATIENCE_MS)];
+    return [await log.until('volume published', publications)];
   });
   const down = await timed(world, async () => {
     for (const file of files) world.remove(file);
     const volumes = pods.flatMap(({ csiVolumes }) => csiVolumes);
-    return [
-      await log.until('volume unpublished', publications, PATIENCE_MS),
-      await log.until('volume unstaged', volumes, PATIENCE_MS),
-    ];
+    return [await log.until('volume unpublished', publications), await log.until('volume unstaged', volumes)];
   });
   return { pods: count, volumes: publications.length, up, down };
 }

@@ -11,9 +11,6 @@ export interface MooringNodeOptions extends NodeIdentity {
   readonly agentArgv?: readonly string[];
 }
 
-/** Others may have to do first what it waits for. */
-const PATIENCE_MS = 300_000;
-
 export async function startMooringNode({
   directory,
   nodeName,
@@ -45,14 +42,14 @@ export async function startMooringNode({
       log.forget();
       const uids = await made;
       const wanted = pods.flatMap((pod) => publicationsOf(pod, uids));
-      const published = await log.until('volume published', wanted, PATIENCE_MS);
+      const published = await log.until('volume published', wanted);
       return last(pods, (pod) => at(published, publicationsOf(pod, uids)));
     },
     async unmounted(pods, uids) {
       const wanted = pods.flatMap((pod) => publicationsOf(pod, uids));
       const handles = pods.flatMap(({ volumes }) => volumes.map((one) => csiVolumeId(NOOP, one)));
-      const unpublished = await log.until('volume unpublished', wanted, PATIENCE_MS);
-      const unstaged = await log.until('volume unstaged', handles, PATIENCE_MS);
+      const unpublished = await log.until('volume unpublished', wanted);
+      const unstaged = await log.until('volume unstaged', handles);
       return last(pods, (pod) => [
         ...at(unpublished, publicationsOf(pod, uids)),
         ...at(
