@@ -13,6 +13,7 @@ import {
 } from '../../../mount/process/instance-lock.ts';
 import { runTool } from '../../../mount/tool.ts';
 import { value } from '../../value.ts';
+import { lockWaiter } from '../lock-waiter.ts';
 import { scratchDirectory } from '../scratch.ts';
 import { until } from '../../until.ts';
 
@@ -53,6 +54,15 @@ test('INV-35: of two agents on one root the second is told who is there', async 
   assert.equal(readFileSync(path, 'utf8'), `${process.pid}\n`);
   lock.release();
   value(await takeInstanceLock(path)).release();
+});
+
+test('a lock that a killed agent had, and something that it was about to start has yet, is waited for', async (t) => {
+  const path = below(scratchDirectory(t), 'lock');
+  const before = value(await takeInstanceLock(path));
+  const taking = takeInstanceLock(path);
+  await Promise.race([taking, lockWaiter(path)]);
+  before.release();
+  value(await taking).release();
 });
 
 test('what is at the place of the lock and cannot be read is told, and thrown to nobody', async (t) => {

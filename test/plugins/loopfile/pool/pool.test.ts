@@ -13,6 +13,8 @@ import {
   NodeService,
   NodeStageVolumeRequest,
 } from '../../../../plugins/csi/wire/generated/csi.ts';
+import { lockPool } from '../../../../plugins/loopfile/pool/pool-lock.ts';
+import { lockWaiter } from '../../../mount/lock-waiter.ts';
 import {
   assertOk,
   assertStatus,
@@ -136,6 +138,16 @@ describe('a loopfile pool', { skip: cannotRun('losetup', 'mkfs.ext4') }, () => {
     assert.equal(second.status, 1);
     assert.match(second.stderr, /another driver serves it/);
     assert.equal(existsSync(join(run, 'loopfile', 'second.sock')), false);
+  });
+
+  test('a pool that a killed driver had, and something that it was about to start has yet, is waited for', async (t) => {
+    const { pool } = await makeWorld(t);
+    mkdirSync(pool);
+    const before = await lockPool(pool);
+    const locking = lockPool(pool);
+    await Promise.race([locking, lockWaiter(join(pool, '.lock'))]);
+    await before.release();
+    await (await locking).release();
   });
 
   test('a driver that cannot register ends, says why, and gives the pool back', async (t) => {
