@@ -24,21 +24,23 @@ export interface HelpersLock {
   release(): void;
 }
 
+/** What a killed agent was about to start has its lock until it is another program; `mooring plan`, for a moment. */
+const INSTANCE_WAIT_S = 2;
 const HELPERS_WAIT_S = 2;
 const PID_BYTES_MAX = 32;
 /** flock(1): the exit code for "somebody else has it". */
 const HELD = 1;
 
 /**
- * Takes the lock file, whose directory must exist, and writes our pid into it. `already-running` names the pid in it as
- * blocker, where there was room for one. The file is never deleted: a lock on a file without a name would exclude
+ * Takes the lock file, whose directory must exist, and writes our pid into it. `already-running`, after two seconds,
+ * names the pid in it as blocker, where there was room for one. The file is never deleted: a lock on a file without a name would exclude
  * nobody.
  */
 export async function takeInstanceLock(path: AbsolutePath): Promise<Result<InstanceLock>> {
   const opened = openLockFile(path);
   if (!opened.ok) return opened;
   const descriptor = opened.value;
-  const taken = await flock(descriptor, ['--exclusive', '--nonblock']);
+  const taken = await flock(descriptor, ['--exclusive', '--timeout', String(INSTANCE_WAIT_S)]);
   if (!taken.ok || !taken.value) {
     // Held is held, whether its pid can be read or not.
     const holder = readHolder(descriptor, path);
