@@ -156,7 +156,9 @@ export async function onRealNode(
     await tell(node);
     driver.assertJudged();
   } catch (error) {
-    process.stderr.write(`${log().trimEnd().split('\n').slice(-LOG_LINES_SHOWN).join('\n')}\n`);
+    const ending =
+      agent?.running() === false ? `the agent has ended: ${JSON.stringify(await agent.ended)}\n` : '';
+    process.stderr.write(`${log().trimEnd().split('\n').slice(-LOG_LINES_SHOWN).join('\n')}\n${ending}`);
     throw error;
   } finally {
     await agent?.end('SIGTERM');

@@ -17,6 +17,7 @@ import {
 import { podWith } from './real-node.ts';
 
 const DEADLINE_MS = 300_000;
+const LOG_LINES_SHOWN = 30;
 const NODE_NAME = 'doors-node';
 const PROGRAMS = ['driver', 'agent'] as const;
 
@@ -89,8 +90,13 @@ export async function startShippedAgent(options: ShippedAgentOptions): Promise<S
       const child = startNamed({ program, argv, log, directory, environment: options.environment ?? {} });
       running.set(program, child);
       options.onStart?.({ program, pid: child.pid });
-      if (program === 'agent') await untilHealthy(socket, child, signal);
+      if (program === 'agent') await untilHealthy(socket, child, signal).catch(withLog);
     }
+  }
+
+  function withLog(error: unknown): never {
+    const lines = (readOrNothing(log) ?? '').trimEnd().split('\n').slice(-LOG_LINES_SHOWN);
+    throw new Error([String(error), ...lines].join('\n'));
   }
 
   const processOf = (program: ProgramName): ChildProcess =>
