@@ -25,8 +25,9 @@ export interface ApiServer {
 const HEADER_BYTES_MAX = 8_192;
 /** For all who wait, and for who looks beside them. */
 const CONNECTIONS_MAX = WATCHERS_MAX + 64;
-const HEADERS_TIMEOUT_MS = 5_000;
-const REQUEST_TIMEOUT_MS = 10_000;
+/** Root alone gets here, and on a machine whose disks are all at work he may be slow to speak. */
+const HEADERS_TIMEOUT_MS = 60_000;
+const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 5_000;
 
 export function createApiServer(parts: ApiServerParts): ApiServer {
