@@ -34,6 +34,8 @@ export function refuse(status: number, message: string): Outcome {
   return { status, message };
 }
 
+const POOL_BYTES = 2n ** 50n;
+
 export class VolumeService {
   readonly #kernel: SimKernel;
   readonly #nature: () => DriverNature;
@@ -359,7 +361,7 @@ export class VolumeService {
     if (expands === 'offline' && backing.resources.size > 0)
       return refuse(STATUS.failedPrecondition, 'it is in use');
     if (wanted > backing.nodeBytes) backing.nodeBytes = wanted;
-    return { status: 0, reply: { capacityBytes: backing.block ? 0n : backing.nodeBytes } };
+    return { status: 0, reply: { capacityBytes: sizeTold(backing) } };
   }
 
   #makeEphemeral({ volumeId, volumeContext }: NodePublishVolumeRequest): Backing | undefined {
@@ -407,6 +409,13 @@ export class VolumeService {
     }
     return EMPTY;
   }
+}
+
+/** Some drivers say nothing of a device, and some tell the size of all that they have, in place of the volume's. */
+function sizeTold({ block, handle, nodeBytes }: Backing): bigint {
+  if (block) return 0n;
+  const isPools = (handle.codePointAt(handle.length - 1) ?? 0) % 2 === 0;
+  return isPools ? POOL_BYTES : nodeBytes;
 }
 
 function noteSetUp(backing: Backing, path: string, nature: DriverNature, device: string | undefined): void {
