@@ -218,11 +218,11 @@ export interface VolumePlugin {
    */
   readonly isUpToDate?: (call: PublicationCall) => Promise<boolean>;
   /**
-   * Grows the file system (or tells the driver of the device) to at least `toBytes`; answers the size it has now.
+   * Grows the file system (or tells the driver of the device) to at least `toBytes`.
    * `expand-in-use`: not while it is used, never to be repeated before it was unpublished (CSI NodeExpandVolume
    * FAILED_PRECONDITION). `expand-infeasible`: not to this size, ever.
    */
-  readonly expand?: (call: ExpandCall) => Promise<Result<{ readonly sizeBytes: Bytes }>>;
+  readonly expand?: (call: ExpandCall) => Promise<Result<void>>;
   /** `busy`: another call of this volume is open, and a question must not wait behind it nor go beside it (A-076). */
   readonly statistics?: (call: StatisticsCall) => Promise<Result<VolumeStatistics | 'busy'>>;
   /** There is something to be asked of this volume; absent: of each one. */

@@ -1,8 +1,8 @@
 /** Growing a volume on the node (CSI NodeExpandVolume). */
-import { fail, type FailureCode, ok, type Result } from '../../mount/failure.ts';
+import { done, type FailureCode, type Result } from '../../mount/failure.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { ExpandCall } from '../plugin.ts';
-import { type Bytes, bytesFrom, type CsiVolumeSpec } from '../volume.ts';
+import type { CsiVolumeSpec } from '../volume.ts';
 import { NodeService } from './wire/generated/csi.ts';
 import { expandRequest } from './call/request.ts';
 import type { VolumeRpc } from './call/volume-rpc.ts';
@@ -24,8 +24,8 @@ export async function expandVolume(
   layout: Layout,
   spec: CsiVolumeSpec,
   call: ExpandCall,
-): Promise<Result<{ readonly sizeBytes: Bytes }>> {
-  const { publication, toBytes } = call;
+): Promise<Result<void>> {
+  const { publication } = call;
   const staging = layout.stagingPath(spec);
   const volumePath = publication === undefined ? staging : layout.driverTarget(spec, publication);
   const expanded = await rpc(spec, call, {
@@ -35,11 +35,6 @@ export async function expandVolume(
     sharing: 'alone',
     codes: CODES,
   });
-  if (!expanded.ok) return expanded;
-  const { capacityBytes } = expanded.value;
-  // Zero is "not said" (A-070).
-  if (capacityBytes === 0n) return ok({ sizeBytes: toBytes });
-  if (capacityBytes > 0n) return ok({ sizeBytes: bytesFrom(capacityBytes) });
-  const message = `${spec.driver} NodeExpandVolume: a capacity of ${capacityBytes} bytes`;
-  return fail({ code: 'driver-answer-invalid', message, effect: 'unknown', blocker: spec.driver });
+  // Its capacity_bytes is not asked, as a kubelet does not: who tells the size of a whole pool would grow no more (A-070).
+  return expanded.ok ? done : expanded;
 }

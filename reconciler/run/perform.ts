@@ -10,13 +10,7 @@ import type {
   VolumeSecrets,
 } from '../../plugins/plugin.ts';
 import type { CallReport } from '../../plugins/step.ts';
-import {
-  type Bytes,
-  isMoreThan,
-  type PublicationKey,
-  type PublicationSpec,
-  type VolumeSpec,
-} from '../../plugins/volume.ts';
+import type { Bytes, PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import {
   type ActualState,
   type ActualVolume,
@@ -125,10 +119,7 @@ async function expand(
   const stage = call.facts.needs.stage && context.volume.staged.kind !== 'absent';
   const facts = { ...call.facts, needs: { ...call.facts.needs, stage } };
   const asked = { ...call, facts, fsGroup, publication: place?.spec, mount: place?.mount, toBytes };
-  const outcome = outcomeOf(await plugin.expand(asked), ({ sizeBytes }) => ({
-    // A driver that says nothing, or less, has done what it was asked.
-    sizeBytes: isMoreThan(sizeBytes, toBytes) ? sizeBytes : toBytes,
-  }));
+  const outcome = outcomeOf(await plugin.expand(asked), () => ({ sizeBytes: toBytes }));
   return outcome.kind === 'failed' ? { ...outcome, toBytes } : outcome;
 }
 

@@ -81,7 +81,7 @@ export function createBenchPlugin(): BenchPlugin {
     publish: (call) => act('publish', call, subject(call), { mount: { mountId: 8, device: '7:1' } }),
     unpublish: (call) => act('unpublish', call, subject(call), undefined),
     expand: ({ publication: _, toBytes, ...call }) =>
-      act('expand', call, `${subject(call)} has ${toBytes}`, { sizeBytes: toBytes }),
+      act('expand', call, `${subject(call)} has ${toBytes}`, undefined),
     verifyClean: async (devices) => {
       calls.push(`clean ${devices.join(' ')}`);
       const failure = bench.fault('clean', devices.join(' '));

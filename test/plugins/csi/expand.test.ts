@@ -96,13 +96,12 @@ test('A-070: a block volume is grown as a block volume, at the path of its devic
   assert.deepEqual(request.volumeCapability?.accessType, { $case: 'block', value: {} });
 });
 
-test('A-070: the size is the driver’s word; zero is what was asked, and less is no word', async () => {
+test('A-070: what the driver says of the size is not asked', async () => {
   const made = await world();
-  assert.deepEqual(accept(await expand(made)), { sizeBytes: String(SIZE) });
-  made.plan.capacityBytes = SIZE + 7n;
-  assert.deepEqual(accept(await expand(made)), { sizeBytes: String(SIZE + 7n) });
-  made.plan.capacityBytes = -1n;
-  assert.deepEqual(refuse(await expand(made)), { code: 'driver-answer-invalid', effect: 'unknown' });
+  for (const capacityBytes of [0n, SIZE + 7n, -1n]) {
+    made.plan.capacityBytes = capacityBytes;
+    assert.equal(accept(await expand(made)), undefined);
+  }
 });
 
 for (const [status, code, effect] of [
