@@ -200,7 +200,7 @@ async function runAgentCommand(
     createScreen().complain(configurationComplaint(reading.problems));
     return EXIT_CODES.configuration;
   }
-  const { createProcessLog, makeStateDirectory, mountNamespace, watchdogMs } = await import(
+  const { createProcessLog, makeStateDirectory, mountNamespace, nextStopSignal, watchdogMs } = await import(
     './process/process-facts.ts'
   );
   const log = await createProcessLog(reading.value.log);
@@ -237,12 +237,14 @@ async function runAgentCommand(
     log.error('agent not started', { code, message, blocker });
     process.exit(outcome.exitCode);
   }
-  log.info('signal', { name: await stopAsked });
+  const end = await Promise.race([stopAsked, outcome.agent.inTheWay]);
+  if (typeof end === 'string') log.info('signal', { name: end });
+  else log.error('agent gives way', { code: end.code, message: end.message, blocker: end.blocker });
   // A helper that hangs in the kernel, or a pool thread behind it, must not keep the process (MF-5).
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), EXIT_MS_MAX);
   await outcome.agent.stop();
   log.info('agent stopped');
-  process.exit(EXIT_CODES.ok);
+  process.exit(typeof end === 'string' ? EXIT_CODES.ok : EXIT_CODES.configuration);
 }
 
 /** Settles with the exit code. */
@@ -265,20 +267,6 @@ async function runPlanCommand(
 
 async function loadManifestParser() {
   return (await import('./source/manifests/parse/manifest.ts')).parseManifest;
-}
-
-/** The first one; a second, from somebody impatient, ends the process at once. */
-function nextStopSignal(): Promise<string> {
-  return new Promise((resolve) => {
-    let asked = false;
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      process.on(signal, () => {
-        if (asked) process.kill(process.pid, 'SIGKILL');
-        asked = true;
-        resolve(signal);
-      });
-    }
-  });
 }
 
 /** This very program again. */

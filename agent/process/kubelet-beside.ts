@@ -8,11 +8,9 @@ import { type AbsolutePath, below } from '../../mount/host.ts';
 import type { Config } from '../config/config.ts';
 import { isTrusted, kubeletInTheWay, type KubeletProcess, kubeletRoot } from './kubelet-process.ts';
 
-/** Where a kubelet of any name listens (k3s and others have it in a program of their own). */
-const SOCKETS = [
-  ['pod-resources', 'kubelet.sock'],
-  ['device-plugins', 'kubelet.sock'],
-] as const;
+/** Below its root. In each of them a kubelet of any name listens (k3s and others have it in a program of their own). */
+export const SOCKET_DIRECTORIES = ['pod-resources', 'device-plugins'] as const;
+const SOCKET = 'kubelet.sock';
 const CONNECT_MS = 1_000;
 /** The first 15 bytes of a program's name. */
 const COMM = 'kubelet';
@@ -39,7 +37,7 @@ export async function lookForKubelet({ root, nodeName }: BesideWhom): Promise<Fa
   const processes = await kubeletProcesses(root);
   const found = kubeletInTheWay(processes, { root, nodeName, hostname: hostname() });
   if (found !== undefined) return found;
-  for (const socket of SOCKETS.map((names) => below(root, ...names))) {
+  for (const socket of SOCKET_DIRECTORIES.map((name) => below(root, name, SOCKET))) {
     if (!(await answers(socket))) continue;
     const message = `somebody serves a socket of a kubelet below the root ${root}`;
     return fail({ code: 'kubelet-running', message, effect: 'none', blocker: socket }).failure;

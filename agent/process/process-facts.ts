@@ -81,3 +81,17 @@ export function withRootAdvised(failure: Failure): Failure {
 function errorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : String(error);
 }
+
+/** The first one; a second, from somebody impatient, ends the process at once. */
+export function nextStopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    let asked = false;
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        if (asked) process.kill(process.pid, 'SIGKILL');
+        asked = true;
+        resolve(signal);
+      });
+    }
+  });
+}

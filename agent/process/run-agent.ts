@@ -17,6 +17,7 @@ import { type AgentHost, createAgentHost } from './agent-host.ts';
 import { checkHost, checkKubeletRoot } from './check-host.ts';
 import { type ComposedAgent, composeAgent } from './compose-agent.ts';
 import { besideWhom, lookForKubelet } from './kubelet-beside.ts';
+import { watchForKubelet } from './kubelet-watch.ts';
 import { formatMetrics } from '../metrics/metrics.ts';
 import { withRootAdvised } from './process-facts.ts';
 import { listenForMetrics } from './listen-for-metrics.ts';
@@ -55,6 +56,8 @@ export interface Launch {
 export interface RunningAgent {
   /** Unmounts nothing. Settles within about 4 s, unless something hangs, which the caller does not wait for. */
   stop(): Promise<void>;
+  /** Settles when a kubelet works where this agent does: it is to end, and not to be started again. */
+  readonly inTheWay: Promise<Failure>;
 }
 
 export type LaunchOutcome =
@@ -199,13 +202,16 @@ async function serve(
   const cancelLine = paced(host, agent, () => notifier.status(statusLine(agent.view())));
   const isIdle = (): boolean => agent.view().reconciler.idle();
   const cancelCollection = collectAtRest({ clock: host, work: agent, isIdle });
+  const kubelet = kubeletThatComes(host, config);
   return {
     kind: 'running',
     agent: {
+      inTheWay: kubelet.found,
       async stop() {
         log.info('agent stopping', { operations: agent.view().reconciler.running().length });
         cancelLine();
         cancelCollection();
+        kubelet.cancel();
         issued.stop();
         issued.cluster?.stop();
         const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);
@@ -214,6 +220,20 @@ async function serve(
       },
     },
   };
+}
+
+interface KubeletThatComes {
+  readonly found: Promise<Failure>;
+  readonly cancel: Cancel;
+}
+
+function kubeletThatComes(host: LinuxHost, config: Config): KubeletThatComes {
+  const look = (): Promise<Failure | undefined> => lookForKubelet(besideWhom(config));
+  let cancel: Cancel = () => {};
+  const found = new Promise<Failure>((onFound) => {
+    cancel = watchForKubelet({ host, root: config.root, look, onFound });
+  });
+  return { found, cancel };
 }
 
 function after(clock: Pick<LinuxHost, 'timer'>, delayMs: number): Promise<void> {

@@ -33,8 +33,8 @@ const HELD = 1;
 
 /**
  * Takes the lock file, whose directory must exist, and writes our pid into it. `already-running`, after two seconds,
- * names the pid in it as blocker, where there was room for one. The file is never deleted: a lock on a file without a name would exclude
- * nobody.
+ * names the pid in it as blocker, where there was room for one. The file is never deleted: a lock on a file without a
+ * name would exclude nobody.
  */
 export async function takeInstanceLock(path: AbsolutePath): Promise<Result<InstanceLock>> {
   const opened = openLockFile(path);

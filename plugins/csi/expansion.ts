@@ -35,6 +35,6 @@ export async function expandVolume(
     sharing: 'alone',
     codes: CODES,
   });
-  // Its capacity_bytes is not asked, as a kubelet does not: who tells the size of a whole pool would grow no more.
+  // Its capacity_bytes is not believed, nor by a kubelet: who tells the size of a pool would grow no more.
   return expanded.ok ? done : expanded;
 }

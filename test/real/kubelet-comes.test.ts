@@ -1,0 +1,58 @@
+/**
+ * A kubelet comes to work with the root of an agent that runs, as it is shipped: the agent gives way, and the pod keeps
+ * its volume.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { mountsBelow } from '../demo/machine.ts';
+import { bundle } from './bundle.ts';
+import { inPrivateNamespace } from './namespace.ts';
+import { startShippedAgent } from './shipped-agent.ts';
+
+const skip = inPrivateNamespace();
+const scratch = mkdtempSync(join(tmpdir(), 'mooring-k-'));
+const programs = { agent: '', driver: '' };
+/** EX_CONFIG: systemd does not start it again. */
+const NOT_AGAIN = 78;
+
+before(async () => {
+  [programs.agent, programs.driver] = await Promise.all([
+    bundle(scratch, 'agent/main.ts', 'mooring.mjs'),
+    bundle(scratch, 'plugins/loopfile/main.ts', 'mooring-loopfile.mjs'),
+  ]);
+});
+
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+test('whoever serves the socket of a kubelet below our root ends the agent, which takes nothing down', {
+  skip,
+}, async (t) => {
+  const agent = await startShippedAgent({ t, programs, scratch });
+  await agent.untilMounted();
+  const mounts = mountsBelow(agent.directory).map(({ target }) => target);
+  assert.ok(mounts.length > 0);
+  const directory = join(agent.directory, 'root/device-plugins');
+  const socket = join(directory, 'kubelet.sock');
+  mkdirSync(directory);
+  const kubelet = createServer((one) => one.destroy()).listen(socket);
+  await once(kubelet, 'listening');
+  assert.deepEqual(await agent.ended('agent'), { code: NOT_AGAIN, signal: null });
+  kubelet.close();
+  await once(kubelet, 'close');
+  assert.deepEqual(
+    mountsBelow(agent.directory).map(({ target }) => target),
+    mounts,
+  );
+  const told = agent
+    .log()
+    .split('\n')
+    .filter((line) => line.includes('agent gives way'));
+  assert.equal(told.length, 1);
+  assert.match(told[0] ?? '', /kubelet-running/);
+  assert.ok(told[0]?.includes(socket), told[0]);
+});
