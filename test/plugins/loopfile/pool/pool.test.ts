@@ -140,7 +140,7 @@ describe('a loopfile pool', { skip: cannotRun('losetup', 'mkfs.ext4') }, () => {
     assert.equal(existsSync(join(run, 'loopfile', 'second.sock')), false);
   });
 
-  test('a pool that a killed driver had, and something that it was about to start has yet, is waited for', async (t) => {
+  test('a pool of a killed driver, whose lock something that it started has yet, is waited for', async (t) => {
     const { pool } = await makeWorld(t);
     mkdirSync(pool);
     const before = await lockPool(pool);
