@@ -79,6 +79,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
     ...(parts.reconciler()?.actual().get(volume)?.publications.values() ?? []),
   ];
   const reader = createDesiredObjectsReader({
+    clock: host,
     slices,
     newest: source.current,
     desire: (objects) =>

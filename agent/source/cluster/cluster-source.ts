@@ -11,7 +11,7 @@ import type { ClaimProtection } from '../../claim/claim-desk.ts';
 import { type ClusterObjects, createClusterObjects } from './cluster-objects.ts';
 import type { ClusterReport } from '../cluster-report.ts';
 import { DetachClock } from './detach-clock.ts';
-import { LookPace } from './look-pace.ts';
+import { LookPace } from '../look-pace.ts';
 import type { NodeObject } from './node-object.ts';
 import { createPodShrinkGuard, type PodBelief } from './pod-shrink-guard.ts';
 import { createReferenceBook, type ReferenceBook } from './reference-book.ts';

@@ -40,6 +40,7 @@ function bench(wish: DesiredObjects, onTaken: () => void = () => {}): Bench {
   let newest = wish;
   const taken: Bench['taken'] = [];
   const reader = createDesiredObjectsReader({
+    clock: CLOCK,
     slices: createSlices({ clock: CLOCK, piecesMax: 4 }),
     newest: () => newest,
     desire: (one) => desire(one, STAND_ALONE),
@@ -122,4 +123,49 @@ test('what was found joins in the turn in which the wish is taken that was read 
     taken.map((one) => one.found),
     [[], found],
   );
+});
+
+test('a burst of changes is read at a pace, and at once where it is whole or somebody joins', () => {
+  const timers = new Set<() => void>();
+  let nowMs = 0;
+  const clock = {
+    nowMs: () => nowMs,
+    timer: (delayMs: number, fire: () => void) => {
+      assert.ok(delayMs > 0 && delayMs <= 1_000, `${delayMs} ms`);
+      timers.add(fire);
+      return () => timers.delete(fire);
+    },
+  };
+  const part: DesiredObjects = { ...wishOfPods(1), complete: false };
+  let newest = part;
+  const taken: DesiredObjects[] = [];
+  const reader = createDesiredObjectsReader({
+    clock,
+    slices: createSlices({ clock: CLOCK }),
+    newest: () => newest,
+    *desire(one) {
+      nowMs += 100;
+      return yield* desire(one, STAND_ALONE);
+    },
+    take: (one) => taken.push(one),
+  });
+  reader.read();
+  assert.equal(taken.length, 1);
+  reader.read();
+  reader.read();
+  assert.deepEqual([taken.length, timers.size], [1, 1], 'it waits');
+  let hasJoined = false;
+  reader.read({ found: [], join: () => (hasJoined = true) });
+  assert.deepEqual([taken.length, timers.size, hasJoined], [2, 0, true]);
+  newest = { ...part, complete: true };
+  reader.read();
+  assert.deepEqual([taken.length, timers.size], [3, 0], 'the whole is not waited for');
+  newest = { ...newest };
+  reader.read();
+  assert.deepEqual([taken.length, timers.size], [3, 1]);
+  for (const fire of timers) fire();
+  assert.equal(taken.at(-1), newest);
+  nowMs += 10_000;
+  reader.read();
+  assert.equal(taken.length, 5, 'who was quiet waits for nobody');
 });

@@ -133,3 +133,38 @@ test('after a stop no round ends, and nobody waits for one', async () => {
   while (clock.fire());
   await settled;
 });
+
+test('a round that is asked for soon after another rests as its pace says, unless it is to be at once', () => {
+  const clock = handClock();
+  const noted: number[] = [];
+  let waitMs = 0;
+  const done: number[] = [];
+  const rounds = createRounds({
+    slices: createSlices({ clock, piecesMax: 1 }),
+    begin: () => countTo(2, () => {}),
+    onDone: () => done.push(clock.nowMs()),
+    pace: { clock, noteLook: (beganMs) => noted.push(beganMs), waitMs: () => waitMs },
+  });
+  const untilRest = (): void => {
+    while (clock.fire());
+  };
+  rounds.ask();
+  untilRest();
+  assert.deepEqual([done.length, noted], [1, [0]]);
+  waitMs = 300;
+  rounds.ask();
+  rounds.ask();
+  assert.equal(done.length, 1, 'it rests');
+  rounds.ask(true);
+  waitMs = 0;
+  untilRest();
+  assert.equal(done.length, 2, 'one round for all three');
+  waitMs = 300;
+  rounds.ask();
+  untilRest();
+  assert.equal(done.length, 3, 'the rest has an end');
+  rounds.ask();
+  rounds.stop();
+  untilRest();
+  assert.equal(done.length, 3, 'nothing begins after a stop');
+});

@@ -1,5 +1,6 @@
-/** When all that is known of a cluster is looked at again: a burst is a thousand changes, and a look goes over all. */
-import type { Clock } from '../../../mount/host.ts';
+/** When all that is wanted is looked at again: a burst is a thousand changes, and a look goes over all of it. */
+import type { Clock } from '../../mount/host.ts';
+import type { RoundPace } from '../../mount/process/rounds.ts';
 
 /** So many times as long as a look took is the pause after it. */
 const REST_PER_LOOK = 3;
@@ -10,29 +11,32 @@ const BURST_MS = 50;
 const REST_MS_MAX = 1_000;
 
 /** Guarantees: who was quiet is looked at at once, and nobody waits longer than a second. */
-export class LookPace {
-  readonly #clock: Pick<Clock, 'nowMs'>;
+export class LookPace implements RoundPace {
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  readonly #share: number;
   /** What looks have taken and the time since has not made up for. */
   #spentMs = 0;
   #endedMs = Number.NEGATIVE_INFINITY;
   #restMs = 0;
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
-    this.#clock = clock;
+  /** `share`: what looks may take of the time in the long run; at most a quarter. */
+  constructor(clock: Pick<Clock, 'nowMs' | 'timer'>, share = SHARE) {
+    this.clock = clock;
+    this.#share = share;
   }
 
   noteLook(beganMs: number): void {
-    const nowMs = this.#clock.nowMs();
+    const nowMs = this.clock.nowMs();
     const tookMs = nowMs - beganMs;
-    const madeUpMs = (beganMs - this.#endedMs) * SHARE;
+    const madeUpMs = (beganMs - this.#endedMs) * this.#share;
     this.#spentMs = Math.max(0, this.#spentMs - madeUpMs) + tookMs;
     this.#endedMs = nowMs;
-    const owedMs = (this.#spentMs - BURST_MS) / SHARE;
+    const owedMs = (this.#spentMs - BURST_MS) / this.#share;
     this.#restMs = Math.min(Math.max(REST_PER_LOOK * tookMs, owedMs), REST_MS_MAX);
   }
 
   /** Until the next look; not above 0: now. */
   waitMs(): number {
-    return this.#endedMs + this.#restMs - this.#clock.nowMs();
+    return this.#endedMs + this.#restMs - this.clock.nowMs();
   }
 }
