@@ -1,13 +1,20 @@
-/** Who waits for a lock of flock(2), as the kernel tells it. */
-import { readFileSync, statSync } from 'node:fs';
+/** Who waits for a lock of flock(2). */
+import { readFileSync } from 'node:fs';
+import { descendantsOf } from '../demo/machine.ts';
 import { until } from '../until.ts';
 
-/** Settles when somebody waits for the lock of this file: behind an arrow in /proc/locks (proc_locks(5)). */
-export async function lockWaiter(path: string): Promise<void> {
-  const inode = `:${statSync(path).ino} `;
-  await until(`somebody waits for ${path}`, () =>
-    readFileSync('/proc/locks', 'latin1')
-      .split('\n')
-      .some((line) => line.includes(' -> FLOCK ') && line.includes(inode)),
-  );
+/**
+ * Settles when a flock(1) of this process sleeps, as it does only while it waits. In a process namespace of its own
+ * /proc/locks shows no lock of one that has ended, as has who took this one.
+ */
+export async function lockWaiter(): Promise<void> {
+  await until('a flock waits', () => descendantsOf(process.pid).some(({ pid }) => isSleepingFlock(pid)));
+}
+
+function isSleepingFlock(pid: number): boolean {
+  try {
+    return /^\d+ \(flock\) S /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return false;
+  }
 }

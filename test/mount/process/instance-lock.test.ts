@@ -60,7 +60,7 @@ test('a lock that a killed agent had, and something that it was about to start h
   const path = below(scratchDirectory(t), 'lock');
   const before = value(await takeInstanceLock(path));
   const taking = takeInstanceLock(path);
-  await Promise.race([taking, lockWaiter(path)]);
+  await Promise.race([taking, lockWaiter()]);
   before.release();
   value(await taking).release();
 });
