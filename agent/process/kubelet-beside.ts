@@ -10,7 +10,7 @@ import { isTrusted, kubeletInTheWay, type KubeletProcess, kubeletRoot } from './
 
 /** Below its root. In each of them a kubelet of any name listens (k3s and others have it in a program of their own). */
 export const SOCKET_DIRECTORIES = ['pod-resources', 'device-plugins'] as const;
-const SOCKET = 'kubelet.sock';
+export const SOCKET = 'kubelet.sock';
 const CONNECT_MS = 1_000;
 /** The first 15 bytes of a program's name. */
 const COMM = 'kubelet';

@@ -1,13 +1,14 @@
 /** A kubelet that comes while the agent runs: each would undo what the other does, so one of them has to go. */
 import type { Failure } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Cancel, type Host } from '../../mount/host.ts';
-import { SOCKET_DIRECTORIES } from './kubelet-beside.ts';
+import { type AbsolutePath, below, type Cancel, type Clock, type Host } from '../../mount/host.ts';
+import { createPacedLook } from '../../plugins/csi/driver/coalesced-task.ts';
+import { SOCKET, SOCKET_DIRECTORIES } from './kubelet-beside.ts';
 
 /** One that only begins (`kubelet --version`) is gone by then. */
 const STAYS_MS = 2_000;
 
 export interface KubeletWatchParts {
-  readonly host: Pick<Host, 'watch' | 'timer' | 'inspect'>;
+  readonly host: Clock & Pick<Host, 'watch' | 'inspect'>;
   readonly root: AbsolutePath;
   /** As `lookForKubelet`. */
   readonly look: () => Promise<Failure | undefined>;
@@ -23,8 +24,6 @@ export function watchForKubelet({ host, root, look, onFound }: KubeletWatchParts
   const watched = new Map<AbsolutePath, Cancel>();
   let cancelSecond: Cancel = () => {};
   let isEnded = false;
-  let isLooking = false;
-  let isAskedAgain = false;
 
   async function lookTwice(): Promise<void> {
     if ((await look()) === undefined || isEnded) return;
@@ -37,16 +36,7 @@ export function watchForKubelet({ host, root, look, onFound }: KubeletWatchParts
     onFound(found);
   }
 
-  async function lookSoon(): Promise<void> {
-    isAskedAgain = true;
-    if (isLooking) return;
-    isLooking = true;
-    while (isAskedAgain && !isEnded) {
-      isAskedAgain = false;
-      await lookTwice();
-    }
-    isLooking = false;
-  }
+  const looking = createPacedLook(host, 0, lookTwice);
 
   /** A watch of what is not there would try each second. */
   async function watchDirectories(): Promise<void> {
@@ -56,16 +46,19 @@ export function watchForKubelet({ host, root, look, onFound }: KubeletWatchParts
       if (isEnded || !facts.ok || isThere === watched.has(directory)) continue;
       watched.get(directory)?.();
       watched.delete(directory);
-      if (isThere)
-        watched.set(
-          directory,
-          host.watch(directory, () => void lookSoon()),
-        );
+      if (!isThere) continue;
+      const cancel = host.watch(
+        directory,
+        () => void looking.ask(),
+        (name) => name === SOCKET,
+      );
+      watched.set(directory, cancel);
     }
   }
 
   function end(): void {
     isEnded = true;
+    looking.stop();
     cancelSecond();
     for (const cancel of watched.values()) cancel();
     watched.clear();

@@ -3,32 +3,20 @@
  * the environment of the agent says, nobody can come in by a debugger, and nothing of their memory is left on the disk.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { constants, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { test } from 'node:test';
 import { type BrokerProcess, startBroker } from '../../mount/agent-side/broker-process.ts';
 import type { BrokerKind } from '../../mount/broker/broker-protocol.ts';
 import { descendantsOf, untilGone } from '../demo/machine.ts';
-import { bundle } from './bundle.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { isTakenInHand, listeningAt, signalFromTheStart, untilUnprotectedNodeListens } from './open-door.ts';
-import { type ShippedAgent, startShippedAgent } from './shipped-agent.ts';
+import { type ShippedAgent, shippedPrograms, startShippedAgent } from './shipped-agent.ts';
 import { signalProcess } from '../signal.ts';
 
 const skip = inPrivateNamespace();
-const scratch = mkdtempSync(join(tmpdir(), 'mooring-doors-'));
-const programs = { agent: '', driver: '' };
+const { programs, scratch } = shippedPrograms('doors');
 const SIGNALS_AT_START = 200;
-
-before(async () => {
-  [programs.agent, programs.driver] = await Promise.all([
-    bundle(scratch, 'agent/main.ts', 'mooring.mjs'),
-    bundle(scratch, 'plugins/loopfile/main.ts', 'mooring-loopfile.mjs'),
-  ]);
-});
-
-after(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Everything that an agent can be told; these two no process is asked about. */
 const SIGNALS = [...new Set(Object.values(constants.signals)), 34, 50, 64].filter(

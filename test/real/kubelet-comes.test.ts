@@ -4,30 +4,18 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { mountsBelow } from '../demo/machine.ts';
-import { bundle } from './bundle.ts';
 import { inPrivateNamespace } from './namespace.ts';
-import { startShippedAgent } from './shipped-agent.ts';
+import { shippedPrograms, startShippedAgent } from './shipped-agent.ts';
 
 const skip = inPrivateNamespace();
-const scratch = mkdtempSync(join(tmpdir(), 'mooring-k-'));
-const programs = { agent: '', driver: '' };
+const { programs, scratch } = shippedPrograms('k');
 /** EX_CONFIG: systemd does not start it again. */
 const NOT_AGAIN = 78;
-
-before(async () => {
-  [programs.agent, programs.driver] = await Promise.all([
-    bundle(scratch, 'agent/main.ts', 'mooring.mjs'),
-    bundle(scratch, 'plugins/loopfile/main.ts', 'mooring-loopfile.mjs'),
-  ]);
-});
-
-after(() => rmSync(scratch, { recursive: true, force: true }));
 
 test('whoever serves the socket of a kubelet below our root ends the agent, which takes nothing down', {
   skip,

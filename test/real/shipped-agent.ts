@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { after, before, type TestContext } from 'node:test';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import type { ChildProcess, Ending } from '../demo/child-process.ts';
 import {
@@ -14,6 +15,7 @@ import {
   readOrNothing,
   unmountAll,
 } from '../demo/machine.ts';
+import { bundle } from './bundle.ts';
 import { podWith } from './real-node.ts';
 
 const DEADLINE_MS = 300_000;
@@ -45,6 +47,20 @@ export interface ShippedAgent {
   /** Starts what does not run. */
   start(): Promise<void>;
   log(): string;
+}
+
+/** Bundles both before the tests of a file; their directory, of this short name, goes after them. */
+export function shippedPrograms(name: string): Pick<ShippedAgentOptions, 'programs' | 'scratch'> {
+  const scratch = mkdtempSync(join(tmpdir(), `mooring-${name}-`));
+  const programs = { agent: '', driver: '' };
+  before(async () => {
+    [programs.agent, programs.driver] = await Promise.all([
+      bundle(scratch, 'agent/main.ts', 'mooring.mjs'),
+      bundle(scratch, 'plugins/loopfile/main.ts', 'mooring-loopfile.mjs'),
+    ]);
+  });
+  after(() => rmSync(scratch, { recursive: true, force: true }));
+  return { programs, scratch };
 }
 
 /** Taken down at the end of the test; what does not come down by itself then fails it. */

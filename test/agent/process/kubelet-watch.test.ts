@@ -28,6 +28,8 @@ class Machine {
   constructor(t: TestContext, directories: readonly string[]) {
     for (const path of directories) this.there.set(path, 'directory');
     const host: KubeletWatchParts['host'] = {
+      nowMs: () => 0,
+      wallMs: () => 0,
       watch: (path, hint, concerns = () => true) => {
         assert.ok(!this.#watches.has(path), `${path} is watched once`);
         this.#watches.set(path, { hint, concerns });
